@@ -1,0 +1,1 @@
+"""The operator's console: reads the monitor, acts through the operator."""

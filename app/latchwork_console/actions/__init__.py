@@ -1,0 +1,1 @@
+"""One small module per noun: acts through the operator, answers 303."""

@@ -1,0 +1,1 @@
+"""One module per page: reads the monitor, renders a template."""

@@ -1,0 +1,1 @@
+"""Maintenance: small background services, one per file."""

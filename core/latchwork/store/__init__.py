@@ -1,0 +1,1 @@
+"""The store: the only place with SQL. Plain functions on a connection."""

@@ -1,0 +1,72 @@
+"""Column types that mean the same on SQLite and PostgreSQL."""
+
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import BigInteger, DateTime, Integer, Text
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+E = TypeVar("E", bound=StrEnum)
+
+BigId = BigInteger().with_variant(Integer, "sqlite")
+"""A 64-bit integer that is SQLite's rowid when it is the primary key."""
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """An aware UTC time to the microsecond: timestamptz on PostgreSQL, whole microseconds on SQLite.
+
+    Integers compare exactly and quickly, where text would depend on its number of digits.
+    """
+
+    impl = DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Pick the stored type."""
+        if dialect.name == "sqlite":
+            return dialect.type_descriptor(BigInteger())
+        return dialect.type_descriptor(DateTime(timezone=True))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        """Store an aware time; a naive one is refused."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise TypeError("a stored time must carry a zone")
+        if dialect.name == "sqlite":
+            return (value - EPOCH) // _MICROSECOND
+        return value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        """Read it back in UTC."""
+        if value is None:
+            return None
+        if dialect.name == "sqlite":
+            return EPOCH + timedelta(microseconds=value)
+        moment: datetime = value
+        return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+
+
+class Word(TypeDecorator[E], Generic[E]):
+    """A StrEnum stored as its value."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, words: type[E]) -> None:
+        super().__init__()
+        self.words = words
+        self._members = {member.value: member for member in words}
+
+    def process_bind_param(self, value: E | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Store the value."""
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> E | None:  # noqa: ARG002
+        """Read the member back."""
+        return None if value is None else self._members[value]

@@ -1,0 +1,289 @@
+"""The tables, their checks and their indexes. The database repeats the invariants (contract section 10)."""
+
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    text,
+)
+
+from latchwork.decisions.states import TERMINAL_STATES, DependencyMode, JobState
+from latchwork.store.column_types import BigId, UtcTime, Word
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+State: Word[JobState] = Word(JobState)
+
+
+def _words(states: frozenset[JobState] | type[JobState]) -> str:
+    return ", ".join(f"'{state.value}'" for state in JobState if state in states)
+
+
+jobs = Table(
+    "latchwork_jobs",
+    metadata,
+    # The enqueue number: rises in enqueue order, breaks ties in claims, orders locks and log rows.
+    Column("sequence", BigId, primary_key=True, autoincrement=True),
+    Column("id", Uuid, nullable=False, unique=True),
+    Column("wire_name", Text, nullable=False),
+    Column("queue", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("tags", Text, nullable=False, server_default="[]"),
+    Column("retry_policy", Text, nullable=False),
+    Column("state", State, nullable=False),
+    # When the job entered its state: the time of its last log row.
+    Column("state_since", UtcTime, nullable=False),
+    Column("next_ordinal", Integer, nullable=False, server_default="1"),
+    Column("enqueued_at", UtcTime, nullable=False),
+    Column("due_at", UtcTime, nullable=False),
+    Column("attempt", Integer, nullable=False, server_default="0"),
+    Column("claim_number", Integer, nullable=False, server_default="0"),
+    Column("owner", Text),
+    Column("lease_expires_at", UtcTime),
+    # Lease lapses in a row: a job with two or more is a suspect (section 4, Poison).
+    Column("lapses", Integer, nullable=False, server_default="0"),
+    Column("terminal_at", UtcTime),
+    Column("mode", Word(DependencyMode), nullable=False, server_default="on_success"),
+    Column("parents_remaining", Integer, nullable=False, server_default="0"),
+    Column("cancel_pending", Boolean, nullable=False, server_default=text("false")),
+    Column("cancel_requested_at", UtcTime),
+    Column("cancel_requested_by", Text),
+    Column("cancel_delivered_at", UtcTime),
+    Column("cause_code", Text),
+    Column("cause_type", Text),
+    Column("cause_text", Text),
+    # For a cascaded cancel: the direct parent that ended otherwise, its state, and the root job.
+    Column("cause_parent_id", Uuid),
+    Column("cause_parent_state", State),
+    Column("cause_root_id", Uuid),
+    # The last accepted outcome, so that an answer lost after the commit is recognised.
+    Column("applied_claim", Integer),
+    Column("applied_worker", Text),
+    Column("applied_outcome", State),
+    Column("workflow_id", Uuid, ForeignKey("latchwork_workflows.id")),
+    Column("step", Text),
+    CheckConstraint(f"state IN ({_words(JobState)})", name="state_known"),
+    CheckConstraint(
+        "(state = 'leased') = (owner IS NOT NULL) AND (state = 'leased') = (lease_expires_at IS NOT NULL)",
+        name="leased_has_owner_and_expiry",
+    ),
+    CheckConstraint(
+        f"(state IN ({_words(TERMINAL_STATES)})) = (terminal_at IS NOT NULL)",
+        name="terminal_has_time",
+    ),
+    CheckConstraint("parents_remaining >= 0", name="latch_not_negative"),
+    CheckConstraint(
+        "(state = 'awaiting_parent') = (parents_remaining > 0)", name="awaiting_has_latch"
+    ),
+    CheckConstraint("attempt >= 0 AND claim_number >= attempt", name="attempt_counts_claims"),
+    CheckConstraint("state <> 'cancelled' OR cause_code IS NOT NULL", name="cancelled_has_cause"),
+    CheckConstraint("NOT cancel_pending OR state = 'leased'", name="cancel_pending_is_leased"),
+    sqlite_autoincrement=True,
+)
+# The claim's index: due work of one queue in claim order, and nothing else.
+Index(
+    "ix_latchwork_jobs_due",
+    jobs.c.queue, jobs.c.due_at, jobs.c.sequence,
+    postgresql_where=text("state = 'scheduled'"), sqlite_where=text("state = 'scheduled'"),
+)  # fmt: skip
+Index(
+    "ix_latchwork_jobs_leased",
+    jobs.c.lease_expires_at,
+    postgresql_where=text("state = 'leased'"), sqlite_where=text("state = 'leased'"),
+)  # fmt: skip
+Index("ix_latchwork_jobs_state", jobs.c.state, jobs.c.sequence)
+Index("ix_latchwork_jobs_queue", jobs.c.queue, jobs.c.sequence)
+Index("ix_latchwork_jobs_wire_name", jobs.c.wire_name, jobs.c.sequence)
+Index(
+    "ix_latchwork_jobs_workflow",
+    jobs.c.workflow_id, jobs.c.sequence,
+    postgresql_where=text("workflow_id IS NOT NULL"), sqlite_where=text("workflow_id IS NOT NULL"),
+)  # fmt: skip
+
+outputs = Table(
+    "latchwork_outputs",
+    metadata,
+    Column("job_sequence", BigId, ForeignKey(jobs.c.sequence, ondelete="CASCADE"),
+           primary_key=True, autoincrement=False),
+    Column("output", Text, nullable=False),
+)  # fmt: skip
+
+job_tags = Table(
+    "latchwork_job_tags",
+    metadata,
+    Column("job_sequence", BigId, ForeignKey(jobs.c.sequence, ondelete="CASCADE"), nullable=False),
+    Column("key", Text, nullable=False),
+    # Empty for a plain label.
+    Column("value", Text, nullable=False, server_default=""),
+    PrimaryKeyConstraint("job_sequence", "key", "value"),
+)
+Index("ix_latchwork_job_tags_find", job_tags.c.key, job_tags.c.value, job_tags.c.job_sequence)
+
+# One row per parent and child, for ever; open while the parent has not settled it.
+edges = Table(
+    "latchwork_edges",
+    metadata,
+    Column(
+        "child_sequence", BigId, ForeignKey(jobs.c.sequence, ondelete="CASCADE"), nullable=False
+    ),
+    Column("parent_sequence", BigId, ForeignKey(jobs.c.sequence), nullable=False),
+    Column("is_open", Boolean, nullable=False),
+    PrimaryKeyConstraint("child_sequence", "parent_sequence"),
+    CheckConstraint("parent_sequence < child_sequence", name="child_after_parent"),
+)
+Index("ix_latchwork_edges_parent", edges.c.parent_sequence, edges.c.is_open)
+
+transitions = Table(
+    "latchwork_transitions",
+    metadata,
+    Column("position", BigId, primary_key=True, autoincrement=True),
+    Column("job_sequence", BigId, nullable=False),
+    Column("job_id", Uuid, nullable=False),
+    Column("ordinal", Integer, nullable=False),
+    Column("at", UtcTime, nullable=False),
+    Column("state", State, nullable=False),
+    Column("previous_state", State),
+    Column("attempt", Integer, nullable=False),
+    Column("queue", Text, nullable=False),
+    Column("wire_name", Text, nullable=False),
+    # Who held the lease that this row begins or ends.
+    Column("worker", Text),
+    # When a Scheduled row becomes due.
+    Column("due_at", UtcTime),
+    Column("failure_detail", Text),
+    UniqueConstraint("job_sequence", "ordinal"),
+    sqlite_autoincrement=True,
+)
+
+queues = Table(
+    "latchwork_queues",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("created_at", UtcTime, nullable=False),
+    Column("paused_at", UtcTime),
+    Column("paused_by", Text),
+    Column("concurrency_limit", Integer),
+    CheckConstraint("concurrency_limit IS NULL OR concurrency_limit >= 1", name="limit_positive"),
+    CheckConstraint("(paused_at IS NULL) = (paused_by IS NULL)", name="paused_by_somebody"),
+)
+
+wire_names = Table(
+    "latchwork_wire_names",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("created_at", UtcTime, nullable=False),
+)
+
+workflows = Table(
+    "latchwork_workflows",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("input", Text),
+    Column("restarted_from", Uuid),
+)
+
+nodes = Table(
+    "latchwork_nodes",
+    metadata,
+    Column("worker_id", Text, primary_key=True),
+    Column("host", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("started_at", UtcTime, nullable=False),
+    Column("last_seen_at", UtcTime, nullable=False),
+    Column("heartbeat_seconds", Float, nullable=False),
+    Column("slots", Integer, nullable=False),
+    Column("queues", Text, nullable=False),
+    Column("wire_names", Text, nullable=False),
+    Column("draining", Boolean, nullable=False, server_default=text("false")),
+    Column("stopped_at", UtcTime),
+)
+
+# Small rows of one batch each, folded by a sweep; sums over them are the exact counts.
+counter_entries = Table(
+    "latchwork_counter_entries",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("minute", UtcTime, nullable=False),
+    Column("queue", Text, nullable=False),
+    Column("wire_name", Text, nullable=False),
+    Column("from_state", State),
+    Column("to_state", State),
+    Column("count", BigId, nullable=False),
+    # Total time the moved jobs had spent in from_state, and how it spreads over powers of two.
+    Column("seconds", Float, nullable=False),
+    Column("buckets", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+counter_totals = Table(
+    "latchwork_counter_totals",
+    metadata,
+    Column("queue", Text, nullable=False),
+    Column("state", State, nullable=False),
+    Column("count", BigId, nullable=False),
+    PrimaryKeyConstraint("queue", "state"),
+)
+
+counter_periods = Table(
+    "latchwork_counter_periods",
+    metadata,
+    # 'minute' (kept 2 hours) or 'hour' (kept 8 days).
+    Column("period", Text, nullable=False),
+    Column("starts_at", UtcTime, nullable=False),
+    Column("queue", Text, nullable=False),
+    Column("wire_name", Text, nullable=False),
+    # Empty where there is none: a birth has no from, a purge no to.
+    Column("from_state", Text, nullable=False),
+    Column("to_state", Text, nullable=False),
+    Column("count", BigId, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("buckets", Text, nullable=False),
+    PrimaryKeyConstraint("period", "starts_at", "wire_name", "queue", "from_state", "to_state"),
+)
+
+audit = Table(
+    "latchwork_audit",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("at", UtcTime, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    # What was acted on: 'job', 'queue', 'workflow', ... and its name or id.
+    Column("subject_kind", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("detail", Text, nullable=False, server_default="{}"),
+    # The client's id of the action: a repeat after a lost answer finds its own row.
+    Column("request_id", Uuid, unique=True),
+    sqlite_autoincrement=True,
+)
+Index("ix_latchwork_audit_subject", audit.c.subject_kind, audit.c.subject, audit.c.id)
+
+# Facts about the database itself: the history policy and since when.
+facts = Table(
+    "latchwork_facts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("since", UtcTime, nullable=False),
+)

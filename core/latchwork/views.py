@@ -1,0 +1,296 @@
+"""What the monitor returns: frozen dataclasses, plain data all the way down."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from latchwork.decisions.retries import RetryPolicy
+from latchwork.decisions.states import DependencyMode, JobState
+
+Tag = str | tuple[str, str]
+"""A label, or a key and a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class CauseView:
+    """Why a job is terminal. ``code`` and ``type`` are public, ``text`` is sensitive.
+
+    For a cascaded cancel: the direct parent that ended otherwise, its state, and the root job.
+    """
+
+    code: str
+    type: str | None = None
+    text: str | None = None
+    parent_id: UUID | None = None
+    parent_state: JobState | None = None
+    root_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """One job as lists show it: no payload, no output."""
+
+    id: UUID
+    sequence: int
+    wire_name: str
+    queue: str
+    state: JobState
+    state_since: datetime
+    attempt: int
+    max_attempts: int
+    claim_number: int
+    enqueued_at: datetime
+    due_at: datetime
+    owner: str | None
+    lease_expires_at: datetime | None
+    lapses: int
+    parents_remaining: int
+    mode: DependencyMode
+    cancel_pending: bool
+    cancel_requested_at: datetime | None
+    cancel_requested_by: str | None
+    cancel_delivered_at: datetime | None
+    terminal_at: datetime | None
+    cause: CauseView | None
+    tags: tuple[Tag, ...]
+    workflow_id: UUID | None
+    step: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetail:
+    """One job with everything its page shows."""
+
+    job: JobView
+    payload: str
+    retry: RetryPolicy
+    output: str | None
+    parents: tuple["RelatedJob", ...]
+    children: tuple["RelatedJob", ...]
+    more_children: bool
+    """Whether there are more children than are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedJob:
+    """A parent or child of a job; ``open`` while the parent has not settled the edge."""
+
+    id: UUID
+    wire_name: str
+    step: str | None
+    state: JobState
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionView:
+    """One row of the transition log."""
+
+    position: int
+    job_id: UUID
+    ordinal: int
+    at: datetime
+    state: JobState
+    previous_state: JobState | None
+    attempt: int
+    queue: str
+    wire_name: str
+    worker: str | None = None
+    due_at: datetime | None = None
+    failure_detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The kept log rows of one job, oldest first; ``dropped`` rows before them are gone."""
+
+    transitions: tuple[TransitionView, ...]
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs a listing shows; an empty filter shows all."""
+
+    states: tuple[JobState, ...] = ()
+    queue: str | None = None
+    wire_name: str | None = None
+    tag: Tag | None = None
+    cause_code: str | None = None
+    cause_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """One page of a listing, newest first; ``next`` and ``previous`` are cursors or None."""
+
+    jobs: tuple[JobView, ...]
+    next: str | None
+    previous: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Exact numbers of stored jobs, from the counter ledger."""
+
+    as_of: datetime
+    by_state: dict[JobState, int]
+    by_queue: dict[str, dict[JobState, int]]
+
+    @property
+    def total(self) -> int:
+        """All stored jobs."""
+        return sum(self.by_state.values())
+
+
+@dataclass(frozen=True, slots=True)
+class RatePoint:
+    """What ended in one minute or hour: how many outcomes of each kind."""
+
+    starts_at: datetime
+    succeeded: int
+    failed: int
+    """Failed attempts: retries and dead letters together."""
+    dead_lettered: int
+    cancelled: int
+    quarantined: int
+    enqueued: int
+    started: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One worker node, live or lately gone."""
+
+    worker_id: str
+    host: str
+    pid: int
+    version: str
+    started_at: datetime
+    last_seen_at: datetime
+    heartbeat_seconds: float
+    slots: int
+    queues: tuple[str, ...]
+    wire_names: tuple[str, ...]
+    draining: bool
+    stopped_at: datetime | None
+    live: bool
+    running: tuple[JobView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """One queue: its depth, its pace, its gates and who serves it."""
+
+    name: str
+    counts: dict[JobState, int]
+    due: "BoundedCount"
+    oldest_due_at: datetime | None
+    paused_at: datetime | None
+    paused_by: str | None
+    concurrency_limit: int | None
+    served_by: tuple[str, ...]
+    outcomes_per_minute: float
+    enqueued_per_minute: float
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedCount:
+    """A count that stops at its bound: ``1,000+`` instead of a scan."""
+
+    value: int
+    capped: bool = False
+
+    def __str__(self) -> str:
+        """The figure as it is shown."""
+        return f"{self.value:,}+" if self.capped else f"{self.value:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """One operator action that was carried out."""
+
+    id: int
+    at: datetime
+    actor: str
+    action: str
+    subject_kind: str
+    subject: str
+    detail: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a job is where it is: one sentence, a machine-readable code, and the jobs it names."""
+
+    code: str
+    sentence: str
+    jobs: tuple[UUID, ...] = ()
+    queue: str | None = None
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """One thing an operator should look at, most urgent first."""
+
+    code: str
+    subject: str
+    sentence: str
+    state: JobState | None
+    job_id: UUID | None = None
+    queue: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """One job in a dependency graph."""
+
+    id: UUID
+    sequence: int
+    wire_name: str
+    step: str | None
+    queue: str
+    state: JobState
+    attempt: int
+    parents_remaining: int
+    mode: DependencyMode
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    """One dependency, drawn dashed while it is open."""
+
+    parent: UUID
+    child: UUID
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The jobs connected to one job by dependencies, nearest first.
+
+    ``truncated`` says that the connected set is larger than the bound and only its part nearest to
+    the focus is here.
+    """
+
+    focus: UUID
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ActionPreview:
+    """What an operator action would do, before it is done.
+
+    ``cascade`` counts the jobs that would be cancelled with it, ``released`` those that would become
+    due, ``stays_cancelled`` the children that a requeue does not bring back.
+    """
+
+    allowed: bool
+    state: JobState | None
+    reason: str
+    cascade: BoundedCount = BoundedCount(0)
+    released: BoundedCount = BoundedCount(0)
+    stays_cancelled: BoundedCount = BoundedCount(0)

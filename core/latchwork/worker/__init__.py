@@ -1,0 +1,1 @@
+"""A worker node: claims, runs, keeps leases, reports."""
