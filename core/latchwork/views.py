@@ -10,6 +10,9 @@ from latchwork.decisions.states import DependencyMode, JobState
 Tag = str | tuple[str, str]
 """A label, or a key and a value."""
 
+FAILED_ENDS = frozenset({JobState.SCHEDULED, JobState.DEAD_LETTERED, JobState.QUARANTINED})
+"""Where an attempt leads that did not succeed and was not cancelled."""
+
 
 @dataclass(frozen=True, slots=True)
 class CauseView:
@@ -99,6 +102,11 @@ class TransitionView:
     due_at: datetime | None = None
     failure_detail: str | None = None
 
+    @property
+    def failing(self) -> bool:
+        """Whether an attempt ended here without success, and not by a cancel."""
+        return self.previous_state is JobState.LEASED and self.state in FAILED_ENDS
+
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -122,11 +130,16 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """One page of a listing, newest first; ``next`` and ``previous`` are cursors or None."""
+    """One page of a listing, newest first; ``next`` and ``previous`` are cursors or None.
+
+    ``partial`` says that the search stopped at its bound before the page was full: further matches,
+    if any, are found by following the cursor.
+    """
 
     jobs: tuple[JobView, ...]
     next: str | None
     previous: str | None
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +297,8 @@ class Graph:
 class ActionPreview:
     """What an operator action would do, before it is done.
 
-    ``cascade`` counts the jobs that would be cancelled with it, ``released`` those that would become
-    due, ``stays_cancelled`` the children that a requeue does not bring back.
+    ``cascade`` counts the jobs that would be cancelled with it, ``released`` those that would
+    become due, ``stays_cancelled`` the children that a requeue does not bring back.
     """
 
     allowed: bool
@@ -294,3 +307,72 @@ class ActionPreview:
     cascade: BoundedCount = BoundedCount(0)
     released: BoundedCount = BoundedCount(0)
     stays_cancelled: BoundedCount = BoundedCount(0)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRow:
+    """One job's output as JSON text; ``state`` is None where there is no such job to read."""
+
+    has_output: bool
+    output: str | None
+    state: JobState | None
+
+
+@dataclass(frozen=True, slots=True)
+class DurationSummary:
+    """How long attempts ran: figures from buckets of powers of two, None while ``count`` is 0."""
+
+    count: int
+    mean_seconds: float | None
+    median_seconds: float | None
+    p95_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """The names a filter may be set to."""
+
+    queues: tuple[str, ...]
+    wire_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """Which rows of the transition log are shown; an empty filter shows all."""
+
+    states: tuple[JobState, ...] = ()
+    queue: str | None = None
+    wire_name: str | None = None
+    job_id: UUID | None = None
+    failing: bool = False
+    """Only ends of attempts that did not succeed: retries, lapses, dead letters, quarantines."""
+
+    def matches(self, transition: TransitionView) -> bool:
+        """Whether a row that arrives on the live log belongs on the filtered page."""
+        return (
+            (not self.states or transition.state in self.states)
+            and self.queue in (None, transition.queue)
+            and self.wire_name in (None, transition.wire_name)
+            and self.job_id in (None, transition.job_id)
+            and (not self.failing or transition.failing)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionPage:
+    """A page of the transition log, newest first.
+
+    ``token`` is the place to follow the log from, so that nothing committed after this page was
+    read is missed. ``older`` and ``newer`` are positions for ``before_position`` and
+    ``after_position``, or None at the ends. ``kept_from`` is the oldest position still kept.
+    ``partial`` says that the search stopped at its bound before the page was full; ``older`` (or
+    ``newer``) continues it.
+    """
+
+    transitions: tuple[TransitionView, ...]
+    token: str
+    older: int | None
+    newer: int | None
+    kept_from: int | None
+    kept_since: datetime | None
+    partial: bool = False
