@@ -1,0 +1,87 @@
+"""Every address of the console, on one screen, each with the permission it asks for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from inspect import iscoroutinefunction
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.routing import Route
+
+from latchwork.errors import LatchworkError
+from latchwork_console.actions import cancellations, requeues
+from latchwork_console.console import Permission, permits
+from latchwork_console.pages import health, jobs, log, nodes, overview, queues, static
+
+Endpoint = Callable[[Request], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One address: its path, the permission it asks for, what answers, and by which method."""
+
+    path: str
+    permission: Permission
+    endpoint: Endpoint
+    name: str
+    method: str = "GET"
+
+
+ADDRESSES = (
+    Address("/", Permission.VIEW, overview.show, "overview"),
+    Address("/log", Permission.VIEW, log.show, "log"),
+    Address("/log/stream", Permission.VIEW, log.stream, "log_stream"),
+    Address("/jobs", Permission.VIEW, jobs.show, "jobs"),
+    Address("/jobs/requeue", Permission.REQUEUE, requeues.requeue_selected, "requeue_jobs", "POST"),
+    Address("/jobs/cancel", Permission.CANCEL, cancellations.cancel_selected, "cancel_jobs", "POST"),
+    Address("/jobs/{job_id:uuid}/requeue", Permission.REQUEUE, requeues.requeue, "requeue", "POST"),
+    Address("/jobs/{job_id:uuid}/cancel", Permission.CANCEL, cancellations.cancel, "cancel", "POST"),
+    Address("/queues", Permission.VIEW, queues.show, "queues"),
+    Address("/nodes", Permission.VIEW, nodes.show, "nodes"),
+    Address("/health", Permission.PUBLIC, health.show, "health"),
+    Address("/static/{digest}/{name:path}", Permission.PUBLIC, static.show, "static"),
+)
+
+
+class UndeclaredPermission(LatchworkError):  # noqa: N818 - reads as what it says
+    """An address without a declared permission: the console does not start."""
+
+
+def build_routes(addresses: tuple[Address, ...] = ADDRESSES) -> list[Route]:
+    """Routes that ask for their permission before anything of theirs runs.
+
+    Raises:
+        UndeclaredPermission: an address declares none.
+    """
+    for address in addresses:
+        if not isinstance(address.permission, Permission):
+            raise UndeclaredPermission(f"{address.path} declares no permission")
+    return [
+        Route(one.path, _guarded(one), methods=[one.method], name=one.name) for one in addresses
+    ]
+
+
+def _guarded(address: Address) -> Endpoint:
+    endpoint = address.endpoint
+
+    def check(request: Request) -> None:
+        if not permits(request, address.permission):
+            raise HTTPException(403, f"This needs the permission {address.permission.value}.")
+
+    if iscoroutinefunction(endpoint):
+
+        @wraps(endpoint)
+        async def guarded_coroutine(request: Request) -> Any:
+            check(request)
+            return await endpoint(request)
+
+        return guarded_coroutine
+
+    @wraps(endpoint)
+    def guarded(request: Request) -> Any:
+        check(request)
+        return endpoint(request)
+
+    return guarded
