@@ -1,11 +1,9 @@
 """The audit passes a healthy store, and each of its checks can fail."""
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
-from sqlalchemy import Connection, insert, text
+from sqlalchemy import Connection, insert
 
 from latchwork.decisions.states import JobState
 from latchwork.store import schema
@@ -26,81 +24,25 @@ from tests.audit import (
     states_have_their_columns,
     the_row_is_its_last_log_row,
 )
+from tests.store.planting import START, plant_edge, plant_job
 
 S = JobState
-START = datetime(2026, 1, 1, tzinfo=UTC)
-
 planted = pytest.mark.no_audit("plants the violation that the audit must find")
-
-
-def job(connection: Connection, sequence: int, *states: JobState, **columns: Any) -> UUID:
-    """Insert a job that went through ``states``, with its log and counters."""
-    job_id = uuid4()
-    claims = states.count(S.LEASED)
-    end = START + timedelta(seconds=len(states) - 1)
-    row = {
-        "sequence": sequence,
-        "id": job_id,
-        "wire_name": "pack",
-        "queue": "default",
-        "payload": "{}",
-        "retry_policy": "{}",
-        "state": states[-1],
-        "state_since": end,
-        "next_ordinal": len(states),
-        "enqueued_at": START,
-        "due_at": START,
-        "attempt": claims,
-        "claim_number": claims,
-        "owner": "node" if states[-1] is S.LEASED else None,
-        "lease_expires_at": end if states[-1] is S.LEASED else None,
-        "terminal_at": end if states[-1].terminal else None,
-        "cause_code": "operator" if states[-1] is S.CANCELLED else None,
-    }
-    connection.execute(insert(schema.jobs), row | columns)
-    for ordinal, state in enumerate(states):
-        entry = {
-            "job_sequence": sequence,
-            "job_id": job_id,
-            "ordinal": ordinal,
-            "at": START + timedelta(seconds=ordinal),
-            "state": state,
-            "previous_state": states[ordinal - 1] if ordinal else None,
-            "attempt": states[: ordinal + 1].count(S.LEASED),
-            "queue": "default",
-            "wire_name": "pack",
-            "worker": "node" if state is S.LEASED else None,
-        }
-        connection.execute(insert(schema.transitions), entry)
-    counted = {"queue": "default", "state": states[-1], "count": 1}
-    connection.execute(
-        text(
-            "INSERT INTO latchwork_counter_totals VALUES (:queue, :state, :count) "
-            "ON CONFLICT (queue, state) DO UPDATE SET count = latchwork_counter_totals.count + 1"
-        ),
-        counted,
-    )
-    return job_id
-
-
-def edge(connection: Connection, parent: int, child: int, *, is_open: bool) -> None:
-    row = {"parent_sequence": parent, "child_sequence": child, "is_open": is_open}
-    connection.execute(insert(schema.edges), row)
 
 
 def plant_healthy_jobs(connection: Connection) -> None:
     """1 succeeded and released 2, which runs; 3 waits for 2; 4 failed and cancelled 5."""
     queue = {"name": "default", "created_at": START}
     connection.execute(insert(schema.queues), queue)
-    job(connection, 1, S.SCHEDULED, S.LEASED, S.SUCCEEDED)
-    job(connection, 2, S.AWAITING_PARENT, S.SCHEDULED, S.LEASED)
-    job(connection, 3, S.AWAITING_PARENT, parents_remaining=1)
-    failed = job(connection, 4, S.SCHEDULED, S.LEASED, S.DEAD_LETTERED, cause_code="error")
+    plant_job(connection, 1, S.SCHEDULED, S.LEASED, S.SUCCEEDED)
+    plant_job(connection, 2, S.AWAITING_PARENT, S.SCHEDULED, S.LEASED)
+    plant_job(connection, 3, S.AWAITING_PARENT, parents_remaining=1)
+    failed = plant_job(connection, 4, S.SCHEDULED, S.LEASED, S.DEAD_LETTERED, cause_code="error")
     cause = {"cause_parent_id": failed, "cause_parent_state": S.DEAD_LETTERED}
-    job(connection, 5, S.AWAITING_PARENT, S.CANCELLED, **cause)
-    edge(connection, 1, 2, is_open=False)
-    edge(connection, 2, 3, is_open=True)
-    edge(connection, 4, 5, is_open=False)
+    plant_job(connection, 5, S.AWAITING_PARENT, S.CANCELLED, **cause)
+    plant_edge(connection, 1, 2, is_open=False)
+    plant_edge(connection, 2, 3, is_open=True)
+    plant_edge(connection, 4, 5, is_open=False)
 
 
 def test_a_healthy_store_passes(database: Database) -> None:
