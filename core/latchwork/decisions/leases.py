@@ -1,9 +1,8 @@
 """Who holds a lease, and whether an outcome may still be applied (contract section 2, The fence)."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from latchwork.decisions.states import JobState
 
@@ -30,8 +29,7 @@ class LeaseRow(Protocol):
     def applied_worker(self) -> str | None: ...  # noqa: D102
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(NamedTuple):
     """One worker's hold on one claimed job: the fence it must show with every report."""
 
     sequence: int

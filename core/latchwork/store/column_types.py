@@ -18,7 +18,7 @@ BigId = BigInteger().with_variant(Integer, "sqlite")
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """An aware UTC time to the microsecond: timestamptz on PostgreSQL, whole microseconds on SQLite.
+    """An aware UTC time to the microsecond: timestamptz, or whole microseconds on SQLite.
 
     Integers compare exactly and quickly, where text would depend on its number of digits.
     """

@@ -1,4 +1,4 @@
-"""The tables, their checks and their indexes. The database repeats the invariants (contract section 10)."""
+"""The tables, their checks and their indexes: the database repeats the invariants (section 10)."""
 
 from sqlalchemy import (
     Boolean,
@@ -82,7 +82,8 @@ jobs = Table(
     Column("step", Text),
     CheckConstraint(f"state IN ({_words(JobState)})", name="state_known"),
     CheckConstraint(
-        "(state = 'leased') = (owner IS NOT NULL) AND (state = 'leased') = (lease_expires_at IS NOT NULL)",
+        "(state = 'leased') = (owner IS NOT NULL)"
+        " AND (state = 'leased') = (lease_expires_at IS NOT NULL)",
         name="leased_has_owner_and_expiry",
     ),
     CheckConstraint(

@@ -1,0 +1,187 @@
+"""Claiming: a worker leases a batch of due jobs, row, attempt, lease and log row together.
+
+Edge 3 of contract section 2, as section 4 says: ordered by due time and enqueue number within a
+queue, never more than the free slots, never one job twice.
+"""
+
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Connection, bindparam, literal, null, select, true, update
+
+from latchwork.decisions.leases import SUSPECT_LAPSES, Hold
+from latchwork.decisions.retries import RetryPolicy
+from latchwork.decisions.states import JobState
+from latchwork.decisions.transitions import CLAIMED
+from latchwork.store import counters, log_writing
+from latchwork.store.column_types import UtcTime
+from latchwork.store.dialects import BIG, Batch, locking
+from latchwork.store.policies import decode_policy
+from latchwork.store.queue_gates import free_slots
+from latchwork.store.schema import State, jobs
+from latchwork.store.tags import decode_tags
+from latchwork.views import Tag
+
+
+class ClaimedJob(NamedTuple):
+    """A job as its worker gets it; ``attempt`` and ``claim_number`` are those of this claim."""
+
+    sequence: int
+    id: UUID
+    wire_name: str
+    queue: str
+    payload: str
+    attempt: int
+    claim_number: int
+    retry: RetryPolicy
+    tags: tuple[Tag, ...]
+    lease_expires_at: datetime
+    enqueued_at: datetime
+    due_at: datetime
+    workflow_id: UUID | None
+    step: str | None
+    lapses: int
+
+    @property
+    def hold(self) -> Hold:
+        """The fence to show with every report."""
+        return Hold(self.sequence, self.attempt, self.claim_number)
+
+    @property
+    def suspect(self) -> bool:
+        """Whether this job may be killing its process: a node runs one such at a time."""
+        return self.lapses >= SUSPECT_LAPSES
+
+
+_DUE_COLUMNS = (
+    jobs.c.sequence, jobs.c.id, jobs.c.wire_name, jobs.c.queue, jobs.c.payload, jobs.c.attempt,
+    jobs.c.claim_number, jobs.c.retry_policy, jobs.c.tags, jobs.c.enqueued_at, jobs.c.due_at,
+    jobs.c.workflow_id, jobs.c.step, jobs.c.lapses, jobs.c.state_since, jobs.c.next_ordinal,
+)  # fmt: skip
+
+
+@cache
+def _due_statement(*, allow_suspect: bool) -> Any:
+    return (
+        select(*_DUE_COLUMNS)
+        .where(
+            jobs.c.queue == bindparam("queue"),
+            jobs.c.state == literal(JobState.SCHEDULED, State, literal_execute=True),
+            jobs.c.due_at <= bindparam("now", type_=UtcTime()),
+            true() if allow_suspect else jobs.c.lapses < SUSPECT_LAPSES,
+        )
+        .order_by(jobs.c.due_at, jobs.c.sequence)
+        .limit(bindparam("slots"))
+    )
+
+
+@cache
+def _claim_statement(dialect: str) -> tuple[Batch, Any]:
+    batch = Batch(dialect, "claimed", {"sequence": BIG, "at": UtcTime()})
+    statement = (
+        update(jobs)
+        .where(jobs.c.sequence == batch.rows.c.sequence)
+        .values(
+            state=literal(JobState.LEASED, State),
+            state_since=batch.rows.c.at,
+            next_ordinal=jobs.c.next_ordinal + 1,
+            attempt=jobs.c.attempt + 1,
+            claim_number=jobs.c.claim_number + 1,
+            owner=bindparam("worker_id"),
+            lease_expires_at=bindparam("expires_at", type_=UtcTime()),
+            cancel_requested_at=null(),
+            cancel_requested_by=null(),
+            cancel_delivered_at=null(),
+        )
+    )
+    return batch, statement
+
+
+def claim(
+    connection: Connection,
+    *,
+    worker_id: str,
+    queue: str,
+    limit: int,
+    lease_seconds: float,
+    now: datetime,
+    allow_suspect: bool = True,
+) -> list[ClaimedJob]:
+    """Lease up to ``limit`` due jobs of ``queue`` to ``worker_id`` for ``lease_seconds``.
+
+    Empty when the queue is paused, its concurrency limit is full or nothing is due. At most one
+    suspect is among them, none without ``allow_suspect``.
+    """
+    slots = free_slots(connection, queue, limit) if limit > 0 else 0
+    if slots == 0:
+        return []
+    statement = locking(connection, _due_statement(allow_suspect=allow_suspect), jobs, wait=False)
+    due = connection.execute(statement, {"queue": queue, "now": now, "slots": slots}).all()
+    chosen = _one_suspect(due)
+    if not chosen:
+        return []
+    expires_at = now + timedelta(seconds=lease_seconds)
+    times = [max(now, row.state_since) for row in chosen]
+    batch, statement = _claim_statement(connection.dialect.name)
+    parameters = batch.parameters([[row.sequence for row in chosen], times])
+    connection.execute(statement, parameters | {"worker_id": worker_id, "expires_at": expires_at})
+    log_writing.append(
+        connection,
+        [
+            log_writing.LogRow(
+                row.sequence,
+                row.next_ordinal,
+                row.id,
+                at,
+                JobState.LEASED,
+                JobState.SCHEDULED,
+                row.attempt + 1,
+                row.queue,
+                row.wire_name,
+                worker_id,
+                None,
+                None,
+            )
+            for row, at in zip(chosen, times, strict=True)
+        ],
+    )
+    counters.append(
+        connection,
+        [
+            (row.queue, row.wire_name, CLAIMED.source, CLAIMED.target, at, row.state_since)
+            for row, at in zip(chosen, times, strict=True)
+        ],
+    )
+    return [
+        ClaimedJob(
+            row.sequence,
+            row.id,
+            row.wire_name,
+            row.queue,
+            row.payload,
+            row.attempt + 1,
+            row.claim_number + 1,
+            decode_policy(row.retry_policy),
+            decode_tags(row.tags),
+            expires_at,
+            row.enqueued_at,
+            row.due_at,
+            row.workflow_id,
+            row.step,
+            row.lapses,
+        )
+        for row in chosen
+    ]
+
+
+def _one_suspect(due: Any) -> list[Any]:
+    chosen, suspects = [], 0
+    for row in due:
+        if row.lapses >= SUSPECT_LAPSES:
+            suspects += 1
+            if suspects > 1:
+                continue
+        chosen.append(row)
+    return chosen

@@ -1,0 +1,146 @@
+"""Folding the counter ledger: many small entries become few totals, in one transaction.
+
+Totals per queue and state answer "how many now"; minutes (kept 2 hours) and hours (kept 8 days) per
+wire name answer "how many then". Readers add what is not folded yet, so a fold changes no figure.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, delete, select
+
+from latchwork.decisions.states import JobState
+from latchwork.store.counter_queries import Period, period_start
+from latchwork.store.dialects import insert_ignoring, try_lock
+from latchwork.store.schema import counter_entries, counter_periods, counter_totals
+
+MAX_ENTRIES = 5_000
+"""Entries that one fold takes: it stays a short transaction however far behind it is."""
+
+KEPT: dict[Period, timedelta] = {"minute": timedelta(hours=2), "hour": timedelta(days=8)}
+
+_LOCK = "counter folding"
+
+
+class PeriodKey(NamedTuple):
+    """The primary key of a row of periods."""
+
+    period: Period
+    starts_at: datetime
+    wire_name: str
+    queue: str
+    from_state: str
+    to_state: str
+
+
+@dataclass(slots=True)
+class _Sum:
+    count: int = 0
+    seconds: float = 0.0
+    buckets: Counter[str] = field(default_factory=Counter)
+
+    def add(self, row: Any) -> None:
+        """Add an entry, or what a period holds already."""
+        self.count += row.count
+        self.seconds += row.seconds
+        self.buckets.update(json.loads(row.buckets))
+
+
+def fold(connection: Connection, *, now: datetime) -> int:
+    """Fold the oldest entries and drop the periods that are over; how many entries it took.
+
+    ``MAX_ENTRIES`` means that there may be more. 0 also when another node is folding just now.
+    """
+    if not try_lock(connection, _LOCK):
+        return 0
+    oldest = select(counter_entries.c.id).order_by(counter_entries.c.id).limit(MAX_ENTRIES)
+    entries = connection.execute(
+        delete(counter_entries)
+        .where(counter_entries.c.id.in_(oldest.scalar_subquery()))
+        .returning(*counter_entries.c)
+    ).all()
+    if entries:
+        _add_to_totals(connection, entries)
+        _add_to_periods(connection, entries, now)
+    for period, length in KEPT.items():
+        connection.execute(
+            delete(counter_periods).where(
+                counter_periods.c.period == period, counter_periods.c.starts_at < now - length
+            )
+        )
+    return len(entries)
+
+
+def _add_to_totals(connection: Connection, entries: Iterable[Any]) -> None:
+    changes: Counter[tuple[str, JobState]] = Counter()
+    for entry in entries:
+        if entry.to_state is not None:
+            changes[entry.queue, entry.to_state] += entry.count
+        if entry.from_state is not None:
+            changes[entry.queue, entry.from_state] -= entry.count
+    insertion = insert_ignoring(connection, counter_totals)
+    connection.execute(
+        insertion.on_conflict_do_update(
+            index_elements=[counter_totals.c.queue, counter_totals.c.state],
+            set_={"count": counter_totals.c.count + insertion.excluded.count},
+        ),
+        [
+            {"queue": queue, "state": state, "count": count}
+            for (queue, state), count in changes.items()
+        ],
+    )
+
+
+def _add_to_periods(connection: Connection, entries: Iterable[Any], now: datetime) -> None:
+    sums: dict[PeriodKey, _Sum] = {}
+    for entry in entries:
+        for period, length in KEPT.items():
+            starts_at = period_start(period, entry.minute)
+            if starts_at < now - length:
+                continue
+            key = PeriodKey(
+                period, starts_at, entry.wire_name, entry.queue,
+                entry.from_state or "", entry.to_state or "",
+            )  # fmt: skip
+            sums.setdefault(key, _Sum()).add(entry)
+    if not sums:
+        return
+    _add_what_is_there(connection, sums)
+    insertion = insert_ignoring(connection, counter_periods)
+    changed = ("count", "seconds", "buckets")
+    connection.execute(
+        insertion.on_conflict_do_update(
+            index_elements=list(counter_periods.primary_key.columns),
+            set_={name: insertion.excluded[name] for name in changed},
+        ),
+        [
+            key._asdict()
+            | {
+                "count": total.count,
+                "seconds": total.seconds,
+                "buckets": json.dumps(total.buckets, separators=(",", ":")),
+            }
+            for key, total in sums.items()
+        ],
+    )
+
+
+def _add_what_is_there(connection: Connection, sums: Mapping[PeriodKey, _Sum]) -> None:
+    """Add the stored figures of the same periods: only one folder runs, so they stand still."""
+    for period in KEPT:
+        starts = {key.starts_at for key in sums if key.period == period}
+        if not starts:
+            continue
+        stored = connection.execute(
+            select(counter_periods).where(
+                counter_periods.c.period == period, counter_periods.c.starts_at.in_(starts)
+            )
+        )
+        for row in stored:
+            total = sums.get(PeriodKey(*row[: len(PeriodKey._fields)]))
+            if total is not None:
+                total.add(row)

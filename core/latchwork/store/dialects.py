@@ -1,0 +1,183 @@
+"""Every difference between SQLite and PostgreSQL that statements meet, in one file.
+
+Batches travel as arrays: one parameter per column, ``unnest`` on PostgreSQL and ``json_each`` on
+SQLite, so that a statement's text does not depend on the number of rows and is compiled once.
+"""
+
+import json
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    column,
+    func,
+    select,
+    text,
+    type_coerce,
+)
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import insert as postgres_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.types import TypeEngine
+
+DUE_CHANNEL = "latchwork_due"
+"""The channel of PostgreSQL's wake-up hints; the payload is the queue's name."""
+
+BIG = BigInteger()
+
+_SQLITE = sqlite.dialect()
+_LOCK_SPACE = 0x4C41  # one half of our advisory lock keys, so that they meet nobody else's
+
+
+def is_sqlite(connection: Connection) -> bool:
+    """Whether this is SQLite, where one writer at a time makes row locks needless."""
+    return connection.dialect.name == "sqlite"
+
+
+class Batch:
+    """Rows as array parameters: a selectable ``rows`` and the ``parameters`` that fill it.
+
+    ``columns`` maps a column's name to its type; build it once per statement and dialect.
+    """
+
+    def __init__(self, dialect: str, name: str, columns: Mapping[str, TypeEngine[Any]]) -> None:
+        self.name = name
+        self.columns = dict(columns)
+        self._sqlite = dialect == "sqlite"
+        self.rows: FromClause
+        if self._sqlite:
+            each = func.json_each(bindparam(name, type_=Text)).table_valued("key", "value")
+            cells = [
+                type_coerce(func.json_extract(each.c.value, f"$[{index}]"), kind).label(key)
+                for index, (key, kind) in enumerate(self.columns.items())
+            ]
+            self.rows = select(*cells).select_from(each).subquery(name)
+            self._processors = [_sqlite_processor(kind) for kind in self.columns.values()]
+        else:
+            arrays = [
+                bindparam(f"{name}_{key}", type_=ARRAY(kind)) for key, kind in self.columns.items()
+            ]
+            names = [column(key, kind) for key, kind in self.columns.items()]
+            self.rows = func.unnest(*arrays).table_valued(*names, name=name).render_derived()
+
+    def parameters(self, values: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        """The parameters for ``values``: one sequence of equal length per column, in order."""
+        if not self._sqlite:
+            return {
+                f"{self.name}_{key}": list(cells)
+                for key, cells in zip(self.columns, values, strict=True)
+            }
+        stored = [
+            cells if process is None else [process(cell) for cell in cells]
+            for process, cells in zip(self._processors, values, strict=True)
+        ]
+        return {self.name: json.dumps(list(zip(*stored, strict=True)), separators=(",", ":"))}
+
+
+def _sqlite_processor(kind: TypeEngine[Any]) -> Callable[[Any], Any] | None:
+    """How SQLite stores a value of ``kind``, so that JSON can carry it."""
+    process: Callable[[Any], Any] | None = kind.dialect_impl(_SQLITE).bind_processor(_SQLITE)
+    return process
+
+
+def in_array(
+    dialect: str, tested: ColumnElement[Any], name: str, kind: TypeEngine[Any]
+) -> ColumnElement[bool]:
+    """``tested`` is one of the values of the array parameter ``name``."""
+    if dialect == "sqlite":
+        each = func.json_each(bindparam(name, type_=Text)).table_valued("value")
+        return tested.in_(select(type_coerce(each.c.value, kind)))
+    return tested == func.any(bindparam(name, type_=ARRAY(kind)))
+
+
+def array(connection: Connection, values: Iterable[Any], kind: TypeEngine[Any]) -> Any:
+    """The parameter value that fills ``in_array``."""
+    if not is_sqlite(connection):
+        return list(values)
+    process = _sqlite_processor(kind)
+    return json.dumps([value if process is None else process(value) for value in values])
+
+
+def locking(connection: Connection, statement: Select[Any], table: Table, *, wait: bool) -> Any:
+    """``statement`` with row locks on ``table``; without ``wait`` it passes over locked rows.
+
+    SQLite needs none: a writing transaction is alone from its first statement.
+    """
+    if is_sqlite(connection):
+        return statement
+    return statement.with_for_update(of=table, skip_locked=not wait)
+
+
+def locking_shared(connection: Connection, statement: Select[Any], table: Table) -> Any:
+    """``statement`` with shared row locks: the rows stay as they are until the transaction ends."""
+    if is_sqlite(connection):
+        return statement
+    return statement.with_for_update(of=table, read=True)
+
+
+def greatest(dialect: str, *values: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The latest of ``values``."""
+    return func.max(*values) if dialect == "sqlite" else func.greatest(*values)
+
+
+def insert_ignoring(connection: Connection, table: Table) -> Any:
+    """An insert into ``table`` that knows ``on_conflict_do_nothing`` and ``_do_update``."""
+    return sqlite_insert(table) if is_sqlite(connection) else postgres_insert(table)
+
+
+def lock_name(connection: Connection, name: str, *, shared: bool = False) -> None:
+    """Wait for the lock called ``name`` and keep it until the transaction ends."""
+    if is_sqlite(connection):
+        return
+    take = func.pg_advisory_xact_lock_shared if shared else func.pg_advisory_xact_lock
+    connection.execute(select(take(_LOCK_SPACE, _lock_key(name))))
+
+
+def try_lock(connection: Connection, name: str) -> bool:
+    """Take the lock called ``name`` until the transaction ends, or answer False at once."""
+    if is_sqlite(connection):
+        return True
+    taken = connection.scalar(select(func.pg_try_advisory_xact_lock(_LOCK_SPACE, _lock_key(name))))
+    return bool(taken)
+
+
+def _lock_key(name: str) -> int:
+    return zlib.crc32(name.encode()) - 2**31
+
+
+def notify_due(connection: Connection, queues: Iterable[str]) -> None:
+    """Hint waiting nodes that ``queues`` may have due work once this transaction commits.
+
+    SQLite's nodes see the commit itself (``PRAGMA data_version``).
+    """
+    if is_sqlite(connection):
+        return
+    for queue in sorted(set(queues)):
+        connection.execute(_NOTIFY, {"channel": DUE_CHANNEL, "queue": queue})
+
+
+_NOTIFY = text("SELECT pg_notify(:channel, :queue)")
+
+
+def limit_statement_seconds(connection: Connection, seconds: float) -> None:
+    """Let PostgreSQL end any later statement of this transaction that takes longer."""
+    if not is_sqlite(connection):
+        milliseconds = str(int(seconds * 1000))
+        connection.execute(select(func.set_config("statement_timeout", milliseconds, True)))  # noqa: FBT003
+
+
+def limit_lock_seconds(connection: Connection, seconds: float) -> None:
+    """Let PostgreSQL give up waiting for a row lock after ``seconds`` in this transaction."""
+    if not is_sqlite(connection):
+        milliseconds = str(int(seconds * 1000))
+        connection.execute(select(func.set_config("lock_timeout", milliseconds, True)))  # noqa: FBT003

@@ -1,0 +1,229 @@
+"""Enqueueing: births B1 to B3 of contract section 2, one job or a whole graph, all or nothing."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Connection, Integer, Text, Uuid, insert, literal, select
+
+from latchwork.decisions.dependencies import Birth, Parent, birth
+from latchwork.decisions.retries import RetryPolicy
+from latchwork.decisions.states import DependencyMode, JobState
+from latchwork.errors import DuplicateJob, UnknownParent
+from latchwork.store import counters, log_writing
+from latchwork.store.column_types import UtcTime, Word
+from latchwork.store.dialects import (
+    BIG,
+    Batch,
+    array,
+    in_array,
+    insert_ignoring,
+    locking_shared,
+    notify_due,
+)
+from latchwork.store.latches import PARENT_FAILED
+from latchwork.store.policies import encode_policy
+from latchwork.store.schema import State, edges, jobs
+from latchwork.store.tags import encode_tags, index_tags
+from latchwork.views import Tag
+
+UUID_TYPE: Uuid[UUID] = Uuid()
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to enqueue, its values checked already. Parents may stand earlier in the same batch."""
+
+    id: UUID
+    wire_name: str
+    queue: str
+    payload: str
+    retry: RetryPolicy
+    due_at: datetime
+    tags: tuple[Tag, ...] = ()
+    parents: tuple[UUID, ...] = ()
+    mode: DependencyMode = DependencyMode.ON_SUCCESS
+    workflow_id: UUID | None = None
+    step: str | None = None
+
+
+class _KnownParent(NamedTuple):
+    """A parent that is stored, or born in this batch (then without a sequence yet)."""
+
+    id: UUID
+    sequence: int
+    state: JobState
+    root_id: UUID | None
+
+
+def insert_jobs(connection: Connection, new_jobs: Sequence[NewJob], *, now: datetime) -> None:
+    """Enqueue ``new_jobs`` in order; parents come before their children.
+
+    Raises DuplicateJob or UnknownParent before anything is written. A duplicate that another
+    transaction commits in the same instant is found by the insert: the caller's transaction or
+    savepoint must then be rolled back.
+    """
+    for job_id in stored_ids(connection, [job.id for job in new_jobs]):
+        raise DuplicateJob(job_id)
+    births = _decide(connection, new_jobs)
+    sequences = _insert_rows(connection, births, now)
+    for born in births:
+        if born.job.id not in sequences:
+            raise DuplicateJob(born.job.id)
+    _insert_edges(connection, births, sequences)
+    index_tags(connection, {sequences[born.job.id]: born.job.tags for born in births})
+    log_writing.append(connection, [_log_row(born, sequences, now) for born in births])
+    counters.append(
+        connection,
+        [(b.job.queue, b.job.wire_name, None, b.birth.edge.target, now, now) for b in births],
+    )
+    notify_due(
+        connection,
+        {b.job.queue for b in births
+         if b.birth.edge.target is JobState.SCHEDULED and b.job.due_at <= now},
+    )  # fmt: skip
+
+
+def stored_ids(connection: Connection, ids: Collection[UUID]) -> set[UUID]:
+    """Which of ``ids`` are stored."""
+    found = in_array(connection.dialect.name, jobs.c.id, "ids", UUID_TYPE)
+    parameters = {"ids": array(connection, ids, UUID_TYPE)}
+    return set(connection.scalars(select(jobs.c.id).where(found), parameters))
+
+
+@dataclass(frozen=True, slots=True)
+class _Born:
+    """A job about to be inserted: how it enters, and which parent cancels it at once."""
+
+    job: NewJob
+    birth: Birth
+    parents: tuple[_KnownParent, ...]
+
+    @property
+    def failed_parent(self) -> _KnownParent | None:
+        """The parent that has already ended otherwise."""
+        failed = self.birth.failed_parent
+        return next((parent for parent in self.parents if parent.sequence == failed), None)
+
+    @property
+    def root_id(self) -> UUID | None:
+        """The root of the cascade that cancels this job."""
+        failed = self.failed_parent
+        return None if failed is None else failed.root_id or failed.id
+
+
+def _decide(connection: Connection, new_jobs: Sequence[NewJob]) -> list[_Born]:
+    in_batch = {job.id for job in new_jobs}
+    outside = {parent for job in new_jobs for parent in job.parents} - in_batch
+    known = _hold_parents(connection, outside)
+    births: list[_Born] = []
+    for place, job in enumerate(new_jobs):
+        parents = []
+        for parent_id in dict.fromkeys(job.parents):
+            if parent_id not in known:
+                raise UnknownParent(parent_id)
+            parents.append(known[parent_id])
+        decided = birth([Parent(p.sequence, p.state) for p in parents], job.mode)
+        born = _Born(job, decided, tuple(parents))
+        births.append(born)
+        # A number above every stored one, in batch order: the true one comes with the insert.
+        known[job.id] = _KnownParent(job.id, 2**62 + place, decided.edge.target, born.root_id)
+    return births
+
+
+def _hold_parents(connection: Connection, ids: Collection[UUID]) -> dict[UUID, _KnownParent]:
+    """Read parents and keep them as they are until this transaction ends."""
+    if not ids:
+        return {}
+    found = in_array(connection.dialect.name, jobs.c.id, "ids", UUID_TYPE)
+    columns = (jobs.c.id, jobs.c.sequence, jobs.c.state, jobs.c.cause_root_id)
+    statement = select(*columns).where(found).order_by(jobs.c.sequence)
+    rows = connection.execute(
+        locking_shared(connection, statement, jobs),
+        {"ids": array(connection, ids, UUID_TYPE)},
+    )
+    return {row.id: _KnownParent(*row) for row in rows}
+
+
+_JOB_COLUMNS: dict[str, Any] = {
+    "id": UUID_TYPE, "wire_name": Text(), "queue": Text(), "payload": Text(), "tags": Text(),
+    "retry_policy": Text(), "state": State, "state_since": UtcTime(), "enqueued_at": UtcTime(),
+    "due_at": UtcTime(), "terminal_at": UtcTime(), "mode": Word(DependencyMode),
+    "parents_remaining": Integer(), "cause_code": Text(), "cause_parent_id": UUID_TYPE,
+    "cause_parent_state": State, "cause_root_id": UUID_TYPE, "workflow_id": UUID_TYPE,
+    "step": Text(),
+}  # fmt: skip
+
+
+@cache
+def _insert_statement(dialect: str) -> tuple[Batch, Any]:
+    batch = Batch(dialect, "born", {"place": Integer(), **_JOB_COLUMNS})
+    rows = batch.rows.c
+    source = select(*(rows[name] for name in _JOB_COLUMNS)).order_by(rows.place)
+    # SQLite's parser needs a WHERE between a SELECT and ON CONFLICT.
+    source = source.where(literal(value=True))
+    return batch, source
+
+
+def _insert_rows(connection: Connection, births: Sequence[_Born], now: datetime) -> dict[UUID, int]:
+    batch, source = _insert_statement(connection.dialect.name)
+    rows = [_job_row(place, born, now) for place, born in enumerate(births)]
+    statement = (
+        insert_ignoring(connection, jobs)
+        .from_select(list(_JOB_COLUMNS), source, include_defaults=False)
+        .on_conflict_do_nothing(index_elements=[jobs.c.id])
+        .returning(jobs.c.id, jobs.c.sequence)
+    )
+    inserted = connection.execute(statement, batch.parameters(list(zip(*rows, strict=True))))
+    return {row.id: row.sequence for row in inserted}
+
+
+def _job_row(place: int, born: _Born, now: datetime) -> tuple[Any, ...]:
+    job, state, failed = born.job, born.birth.edge.target, born.failed_parent
+    return (
+        place, job.id, job.wire_name, job.queue, job.payload, encode_tags(job.tags),
+        encode_policy(job.retry), state, now, now, job.due_at, now if state.terminal else None,
+        job.mode, born.birth.latch, None if failed is None else PARENT_FAILED,
+        None if failed is None else failed.id, None if failed is None else failed.state,
+        born.root_id, job.workflow_id, job.step,
+    )  # fmt: skip
+
+
+def _insert_edges(
+    connection: Connection, births: Sequence[_Born], sequences: Mapping[UUID, int]
+) -> None:
+    rows = [
+        {
+            "child_sequence": sequences[born.job.id],
+            "parent_sequence": sequences.get(parent.id, parent.sequence),
+            "is_open": parent.sequence in born.birth.open_parents,
+        }
+        for born in births
+        for parent in born.parents
+    ]
+    if not rows:
+        return
+    batch, statement = _edges_statement(connection.dialect.name)
+    columns = [[row[name] for row in rows] for name in batch.columns]
+    connection.execute(statement, batch.parameters(columns))
+
+
+@cache
+def _edges_statement(dialect: str) -> tuple[Batch, Any]:
+    columns: dict[str, Any] = {
+        "child_sequence": BIG, "parent_sequence": BIG, "is_open": edges.c.is_open.type,
+    }  # fmt: skip
+    batch = Batch(dialect, "edges", columns)
+    source = select(*(batch.rows.c[name] for name in columns))
+    return batch, insert(edges).from_select(list(columns), source)
+
+
+def _log_row(born: _Born, sequences: Mapping[UUID, int], now: datetime) -> log_writing.LogRow:
+    job, state = born.job, born.birth.edge.target
+    return log_writing.LogRow(
+        sequences[job.id], 0, job.id, now, state, None, 0, job.queue, job.wire_name, None,
+        job.due_at if state is JobState.SCHEDULED else None, None,
+    )  # fmt: skip

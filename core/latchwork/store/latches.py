@@ -1,0 +1,169 @@
+"""Latches: what happens to the children when jobs end (contract section 3).
+
+Row locks come first and in enqueue order, the reading that decides comes after, and edges are
+written only while their child's row is held. No statement both waits for a lock and reads edges.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Integer, select, union, update
+
+from latchwork.decisions.dependencies import OpenEdge, settle
+from latchwork.decisions.states import DependencyMode, JobState
+from latchwork.decisions.transitions import CANCELLED_WAITING, RELEASED
+from latchwork.store.dialects import BIG, Batch, array, in_array
+from latchwork.store.moves import Cause, LockedJob, Move, lock_jobs
+from latchwork.store.schema import edges, jobs
+
+PARENT_FAILED = "parent_failed"
+
+
+@cache
+def _reach_statement(dialect: str) -> Any:
+    child = jobs.alias("child")
+    waiting = (
+        select(edges.c.child_sequence.label("sequence"))
+        .join(child, child.c.sequence == edges.c.child_sequence)
+        .where(
+            edges.c.is_open,
+            child.c.state == JobState.AWAITING_PARENT,
+            child.c.mode == DependencyMode.ON_SUCCESS,
+        )
+    )
+    below_failed = in_array(dialect, edges.c.parent_sequence, "failed", BIG)
+    cancelled = waiting.where(below_failed).cte("cancelled", recursive=True)
+    # UNION over ids only: a diamond is met once, a path is never spelled out.
+    cancelled = cancelled.union(
+        waiting.join(cancelled, cancelled.c.sequence == edges.c.parent_sequence)
+    )
+    columns = (edges.c.parent_sequence, edges.c.child_sequence, child.c.mode)
+    still_open = (
+        select(*columns)
+        .join(child, child.c.sequence == edges.c.child_sequence)
+        .where(edges.c.is_open)
+    )
+    return union(
+        still_open.where(in_array(dialect, edges.c.parent_sequence, "ended", BIG)),
+        still_open.join(cancelled, cancelled.c.sequence == edges.c.parent_sequence),
+        # A cancelled child's edges from parents that are still live close with it.
+        still_open.join(cancelled, cancelled.c.sequence == edges.c.child_sequence),
+    )
+
+
+def read_reach(
+    connection: Connection, ended: Collection[int], failed: Collection[int]
+) -> tuple[OpenEdge, ...]:
+    """The open edges below jobs that end; ``failed`` are those that end other than Succeeded."""
+    statement = _reach_statement(connection.dialect.name)
+    parameters = {
+        "ended": array(connection, ended, BIG),
+        "failed": array(connection, failed, BIG),
+    }
+    rows = connection.execute(statement, parameters)
+    return tuple(OpenEdge(*row) for row in rows)
+
+
+def lock_below(
+    connection: Connection,
+    held: dict[int, LockedJob],
+    ended: Collection[int],
+    failed: Collection[int],
+    *,
+    wait: bool,
+) -> tuple[OpenEdge, ...] | None:
+    """Lock every child that ending ``ended`` may touch, reading again until nothing grows.
+
+    ``held`` are the rows locked so far and is added to. None, without ``wait``, when somebody else
+    has locked one of them.
+    """
+    while True:
+        reach = read_reach(connection, ended, failed)
+        missing = {edge.child for edge in reach} - held.keys()
+        if not missing:
+            return reach
+        rows = lock_jobs(connection, missing, wait=wait)
+        held.update((row.sequence, row) for row in rows)
+        if len(rows) < len(missing):
+            return None
+
+
+def settle_children(
+    connection: Connection,
+    ends: Iterable[Move],
+    reach: Sequence[OpenEdge],
+    held: Mapping[int, LockedJob],
+    now: datetime,
+) -> list[Move]:
+    """Close the edges below the jobs that end, count latches down, and return the children's moves.
+
+    ``held`` holds the locked rows of the ending jobs and of every child in ``reach``.
+    """
+    if not reach:
+        return []
+    settlement = settle({move.job.sequence: move.edge.target for move in ends}, reach)
+    _close_edges(connection, settlement.closed)
+    _count_down(connection, settlement.counted_down, held)
+    moves = []
+    for sequence, by in settlement.cancelled.items():
+        cause = Cause(
+            PARENT_FAILED,
+            parent_id=held[by.parent].id,
+            parent_state=by.parent_state,
+            root_id=held[by.root].id,
+        )
+        moves.append(Move.of(held[sequence], CANCELLED_WAITING, now, cause=cause))
+    for sequence, closed in settlement.counted_down.items():
+        job = held[sequence]
+        if job.parents_remaining == closed:
+            moves.append(Move.of(job, RELEASED, now, due_at=max(job.due_at, now)))
+    return moves
+
+
+@cache
+def _close_statement(dialect: str) -> tuple[Batch, Any]:
+    batch = Batch(dialect, "closed", {"parent": BIG, "child": BIG})
+    statement = (
+        update(edges)
+        .where(
+            edges.c.parent_sequence == batch.rows.c.parent,
+            edges.c.child_sequence == batch.rows.c.child,
+            edges.c.is_open,
+        )
+        .values(is_open=False)
+    )
+    return batch, statement
+
+
+def _close_edges(connection: Connection, closed: Collection[OpenEdge]) -> None:
+    batch, statement = _close_statement(connection.dialect.name)
+    parents, children = [edge.parent for edge in closed], [edge.child for edge in closed]
+    connection.execute(statement, batch.parameters([parents, children]))
+
+
+@cache
+def _count_statement(dialect: str) -> tuple[Batch, Any]:
+    batch = Batch(dialect, "counted", {"sequence": BIG, "closed": Integer()})
+    statement = (
+        update(jobs)
+        .where(jobs.c.sequence == batch.rows.c.sequence)
+        .values(parents_remaining=jobs.c.parents_remaining - batch.rows.c.closed)
+    )
+    return batch, statement
+
+
+def _count_down(
+    connection: Connection, counted: Mapping[int, int], held: Mapping[int, LockedJob]
+) -> None:
+    """Lower the latches that stay above zero; one that reaches zero is released by its move."""
+    still_waiting = {
+        sequence: count
+        for sequence, count in counted.items()
+        if held[sequence].parents_remaining > count
+    }
+    if still_waiting:
+        batch, statement = _count_statement(connection.dialect.name)
+        values = [list(still_waiting), list(still_waiting.values())]
+        connection.execute(statement, batch.parameters(values))

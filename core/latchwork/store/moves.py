@@ -1,0 +1,237 @@
+"""The only writer of a job's state: row, log and counters change together or not at all.
+
+An operation locks the rows it needs, decides, and hands over a list of moves. ``apply_moves``
+writes one update per kind of edge, one log insert in enqueue order and one ledger insert, however
+many moves there are.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from itertools import groupby
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Connection, Text, Uuid, literal, null, select, update
+
+from latchwork.decisions.states import DependencyMode, JobState
+from latchwork.decisions.transitions import LAPSED, LAPSED_AT_CEILING, Edge, Event
+from latchwork.errors import StoreError
+from latchwork.store import counters, log_writing
+from latchwork.store.column_types import UtcTime
+from latchwork.store.dialects import BIG, Batch, array, in_array, locking
+from latchwork.store.schema import State, jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a job ended: ``code`` and ``type`` are public, ``text`` is sensitive (section 2).
+
+    A cascaded cancel names the direct parent that ended otherwise, its state and the root job.
+    """
+
+    code: str
+    type: str | None = None
+    text: str | None = None
+    parent_id: UUID | None = None
+    parent_state: JobState | None = None
+    root_id: UUID | None = None
+
+
+class LockedJob(NamedTuple):
+    """What a decision needs of a job whose row this transaction has locked."""
+
+    sequence: int
+    id: UUID
+    queue: str
+    wire_name: str
+    state: JobState
+    state_since: datetime
+    next_ordinal: int
+    attempt: int
+    claim_number: int
+    owner: str | None
+    lease_expires_at: datetime | None
+    due_at: datetime
+    mode: DependencyMode
+    parents_remaining: int
+    cancel_pending: bool
+    cancel_requested_by: str | None
+    cause_code: str | None
+    cause_root_id: UUID | None
+    applied_claim: int | None
+    applied_worker: str | None
+    applied_outcome: JobState | None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One job taking one edge. ``due_at`` for edges to Scheduled, ``cause`` for edges to an end."""
+
+    job: LockedJob
+    edge: Edge
+    at: datetime
+    due_at: datetime | None = None
+    cause: Cause | None = None
+    failure_detail: str | None = None
+
+    @classmethod
+    def of(
+        cls, job: LockedJob, edge: Edge, now: datetime, *, due_at: datetime | None = None,
+        cause: Cause | None = None, failure_detail: str | None = None,
+    ) -> "Move":  # fmt: skip
+        """A move at ``now``, but never before the job's previous log row."""
+        return cls(job, edge, max(now, job.state_since), due_at, cause, failure_detail)
+
+
+@cache
+def _lock_statement(dialect: str) -> Any:
+    columns = [jobs.c[name] for name in LockedJob._fields]
+    found = in_array(dialect, jobs.c.sequence, "sequences", BIG)
+    return select(*columns).where(found).order_by(jobs.c.sequence)
+
+
+def lock_jobs(
+    connection: Connection, sequences: Iterable[int], *, wait: bool = True
+) -> list[LockedJob]:
+    """Lock the rows of ``sequences`` in enqueue order and read them.
+
+    Without ``wait``, rows that somebody else has locked are passed over.
+    """
+    wanted = sorted(set(sequences))
+    if not wanted:
+        return []
+    statement = _lock_statement(connection.dialect.name)
+    statement = locking(connection, statement, jobs, wait=wait)
+    rows = connection.execute(statement, {"sequences": array(connection, wanted, BIG)})
+    return [LockedJob(*row) for row in rows]
+
+
+def apply_moves(connection: Connection, moves: Sequence[Move]) -> None:
+    """Write ``moves``: rows, log rows and counters.
+
+    The rows are locked by this transaction. A job may appear twice (a retry that is cancelled at
+    the same instant): its moves are then given in order.
+    """
+    if not moves:
+        return
+    ordinals: dict[int, int] = {}
+    rounds: dict[int, list[Move]] = {}
+    rows: list[log_writing.LogRow] = []
+    entries: list[counters.Passage] = []
+    for move in moves:
+        job = move.job
+        nth = ordinals.get(job.sequence, 0)
+        ordinals[job.sequence] = nth + 1
+        rounds.setdefault(nth, []).append(move)
+        since = job.state_since if nth == 0 else move.at
+        rows.append(log_row(move, job.next_ordinal + nth))
+        entries.append(
+            (job.queue, job.wire_name, move.edge.source, move.edge.target, move.at, since)
+        )
+    for nth in sorted(rounds):
+        of_edge = sorted(rounds[nth], key=lambda move: move.edge.number)
+        for _, group in groupby(of_edge, key=lambda move: move.edge):
+            _update(connection, list(group))
+    log_writing.append(connection, rows)
+    counters.append(connection, entries)
+
+
+def log_row(move: Move, ordinal: int) -> log_writing.LogRow:
+    """The log row of a move."""
+    job, edge = move.job, move.edge
+    return log_writing.LogRow(
+        job_sequence=job.sequence,
+        ordinal=ordinal,
+        job_id=job.id,
+        at=move.at,
+        state=edge.target,
+        previous_state=edge.source,
+        attempt=0 if edge.events[0] in _NEW_LIVES else job.attempt,
+        queue=job.queue,
+        wire_name=job.wire_name,
+        worker=job.owner if edge.source is JobState.LEASED else None,
+        due_at=move.due_at,
+        failure_detail=move.failure_detail if edge.detail else None,
+    )
+
+
+_NEW_LIVES = {Event.REQUEUE, Event.WORKFLOW_RETRY}
+_CAUSE_COLUMNS = {
+    "cause_code": Text(),
+    "cause_type": Text(),
+    "cause_text": Text(),
+    "cause_parent_id": Uuid(),
+    "cause_parent_state": State,
+    "cause_root_id": Uuid(),
+}
+
+
+@cache
+def _update_statement(dialect: str, edge: Edge) -> tuple[Batch, Any]:
+    columns: dict[str, Any] = {"sequence": BIG, "at": UtcTime()}
+    if edge.target is JobState.SCHEDULED:
+        columns["due_at"] = UtcTime()
+    elif edge.target is not JobState.SUCCEEDED:
+        columns |= _CAUSE_COLUMNS
+    batch = Batch(dialect, "moves", columns)
+    rows = batch.rows.c
+    values: dict[str, Any] = {
+        "state": literal(edge.target, State),
+        "state_since": rows.at,
+        "next_ordinal": jobs.c.next_ordinal + 1,
+        "parents_remaining": 0,
+    }
+    if edge.source is JobState.LEASED:
+        values |= {"owner": null(), "lease_expires_at": null(), "cancel_pending": False}
+        if edge in (LAPSED, LAPSED_AT_CEILING):
+            values["lapses"] = jobs.c.lapses + 1
+        else:
+            values |= {
+                "lapses": 0,
+                "applied_claim": jobs.c.claim_number,
+                "applied_worker": jobs.c.owner,
+                "applied_outcome": literal(edge.target, State),
+            }
+    if edge.target is JobState.SCHEDULED:
+        values["due_at"] = rows.due_at
+    else:
+        values["terminal_at"] = rows.at
+        values |= {name: rows[name] for name in columns if name in _CAUSE_COLUMNS}
+    if edge.events[0] in _NEW_LIVES:
+        values |= dict.fromkeys(_FACTS_OF_AN_END, null()) | {"attempt": 0}
+    statement = (
+        update(jobs)
+        .where(jobs.c.sequence == rows.sequence, jobs.c.state == literal(edge.source, State))
+        .values(values)
+    )
+    return batch, statement
+
+
+_FACTS_OF_AN_END = (
+    "terminal_at", *_CAUSE_COLUMNS,
+    "cancel_requested_at", "cancel_requested_by", "cancel_delivered_at",
+)  # fmt: skip
+
+
+def _update(connection: Connection, moves: Sequence[Move]) -> None:
+    edge = moves[0].edge
+    batch, statement = _update_statement(connection.dialect.name, edge)
+    values: list[list[Any]] = [[m.job.sequence for m in moves], [m.at for m in moves]]
+    if "due_at" in batch.columns:
+        values.append([move.due_at or move.job.due_at for move in moves])
+    elif "cause_code" in batch.columns:
+        causes = [move.cause or _NO_CAUSE for move in moves]
+        values += [[c.code for c in causes], [c.type for c in causes], [c.text for c in causes]]
+        values += [[c.parent_id for c in causes], [c.parent_state for c in causes]]
+        values.append([c.root_id for c in causes])
+    moved = connection.execute(statement, batch.parameters(values)).rowcount
+    if moved != len(moves):
+        raise StoreError(
+            f"edge {edge.number} met {moved} of {len(moves)} jobs in state {edge.source}; "
+            "nothing was written"
+        )
+
+
+_NO_CAUSE = Cause("unknown")

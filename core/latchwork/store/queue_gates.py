@@ -1,0 +1,56 @@
+"""The gates of a queue, pause and concurrency limit, as a claim must pass them (section 4).
+
+A claim holds its queue's lock, shared while the queue has no limit and exclusive when it has one;
+pause and limit take it exclusively. Once such an action has answered, no claim that breaks it
+commits.
+"""
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection, func, select
+
+from latchwork.decisions.states import JobState
+from latchwork.store.dialects import is_sqlite, lock_name
+from latchwork.store.races import LostRace
+from latchwork.store.schema import jobs, queues
+
+
+class Gate(NamedTuple):
+    """What a claim must respect."""
+
+    paused: bool = False
+    limit: int | None = None
+
+
+def free_slots(connection: Connection, queue: str, wanted: int) -> int:
+    """How many jobs of ``queue`` may be claimed now, at most ``wanted``; holds the queue's lock."""
+    gate = _read_gate(connection, queue)
+    if not is_sqlite(connection):
+        lock_queue(connection, queue, shared=gate.limit is None)
+        settled = _read_gate(connection, queue)
+        if (settled.limit is None) != (gate.limit is None):
+            # A shared lock is never upgraded: two claims would wait for each other.
+            raise LostRace("queue changed")
+        gate = settled
+    if gate.paused:
+        return 0
+    if gate.limit is None:
+        return wanted
+    return max(0, min(wanted, gate.limit - count_leased(connection, queue)))
+
+
+def lock_queue(connection: Connection, queue: str, *, shared: bool = False) -> None:
+    """Hold the lock of ``queue`` until the transaction ends."""
+    lock_name(connection, f"queue {queue}", shared=shared)
+
+
+def count_leased(connection: Connection, queue: str) -> int:
+    """How many jobs of ``queue`` hold a slot: also a lapsed lease does, until it is swept."""
+    leased = (jobs.c.state == JobState.LEASED) & (jobs.c.queue == queue)
+    return connection.scalar(select(func.count()).select_from(jobs).where(leased)) or 0
+
+
+def _read_gate(connection: Connection, queue: str) -> Gate:
+    gate = select(queues.c.paused_at.is_not(None), queues.c.concurrency_limit)
+    row = connection.execute(gate.where(queues.c.name == queue)).one_or_none()
+    return Gate() if row is None else Gate(bool(row[0]), row[1])
