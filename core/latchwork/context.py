@@ -1,4 +1,4 @@
-"""What a handler is given: its job, its cancellation token, its output and its ancestors' outputs."""
+"""What a handler is given: its job, its cancellation token, outputs its own and its ancestors'."""
 
 import asyncio
 import json

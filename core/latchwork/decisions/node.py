@@ -1,8 +1,8 @@
 """The worker node's logic as a state machine: ``step(event) -> commands`` (contract section 4).
 
 It knows no thread, clock or database. Whoever drives it carries out its commands and tells it what
-came of them: the asyncio pump in production, a simulator in tests. The same events in the same order
-give the same commands.
+came of them: the asyncio pump in production, a simulator in tests. The same events in the same
+order give the same commands.
 """
 
 import heapq
@@ -103,7 +103,7 @@ class Node:
         """How many handlers have not ended."""
         return len(self._running)
 
-    def step(self, event: Event) -> list[Command]:
+    def step(self, event: Event) -> list[Command]:  # noqa: C901 - one line per event
         """Take in what happened; returns what is to be done now, in order."""
         self._now = event.at
         self._commands = []
@@ -292,7 +292,7 @@ class Node:
     def _report_alone(self, hold: Hold) -> None:
         tries = self._alone_tries.get(hold, 0) + 1
         self._alone_tries[hold] = tries
-        pause = min(MAX_BUSY_SECONDS, 0.05 * 2 ** min(tries, 10))
+        pause = min(MAX_BUSY_SECONDS, 0.05 * 2.0 ** min(tries, 10))
         heapq.heappush(self._alone, (self._now + pause, hold.sequence, hold))
 
     def _set_alarm(self) -> None:
@@ -322,4 +322,4 @@ class Node:
 
 def back_off_seconds(faults: int) -> float:
     """The pause after the store failed this often in a row."""
-    return min(MAX_BACK_OFF_SECONDS, 0.1 * 2 ** min(faults - 1, 10))
+    return min(MAX_BACK_OFF_SECONDS, 0.1 * 2.0 ** min(faults - 1, 10))

@@ -45,7 +45,7 @@ class ClaimFailed:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Handlers have ended: ``outcomes`` are to be reported, ``cut_off`` were stopped by shutdown."""
+    """Handlers have ended: ``outcomes`` are to be reported, shutdown stopped the ``cut_off``."""
 
     at: float
     outcomes: Sequence[Hold]
@@ -54,7 +54,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A ReportOutcomes was answered: ``settled`` were applied or refused, ``busy`` are locked by others."""
+    """A ReportOutcomes was answered: ``settled`` are done with, ``busy`` are locked by others."""
 
     at: float
     settled: Sequence[Hold]
