@@ -10,7 +10,7 @@ PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13 python3.1
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: help demo test check coverage bench migration constraints clean
+.PHONY: help demo test check coverage bench migration clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ coverage: .venv/testing ## Report the coverage of the last run
 
 bench: .venv/testing ## Measure: see benchmarks/README.md
 	$(BIN)/python -m benchmarks
+
+docs: .venv/testing ## Write the pages of docs/ that are made from the code
+	$(BIN)/python -m tests.packaging.generated_pages
 
 migration: .venv/testing ## Draft the next schema version: make migration NAME=what_it_adds
 	test -n "$(NAME)" || { echo 'usage: make migration NAME=what_it_adds' >&2; exit 2; }
