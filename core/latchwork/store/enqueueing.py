@@ -59,15 +59,22 @@ class _KnownParent(NamedTuple):
     root_id: UUID | None
 
 
-def insert_jobs(connection: Connection, new_jobs: Sequence[NewJob], *, now: datetime) -> None:
+def insert_jobs(
+    connection: Connection,
+    new_jobs: Sequence[NewJob],
+    *,
+    now: datetime,
+    ids_are_new: bool = False,
+) -> None:
     """Enqueue ``new_jobs`` in order; parents come before their children.
 
-    Raises DuplicateJob or UnknownParent before anything is written. A duplicate that another
-    transaction commits in the same instant is found by the insert: the caller's transaction or
-    savepoint must then be rolled back.
+    Raises DuplicateJob or UnknownParent before anything is written. ``ids_are_new`` leaves out the
+    look-up of ids that were just made. A duplicate that another transaction commits in the same
+    instant is found by the insert: the transaction or savepoint must then be rolled back.
     """
-    for job_id in stored_ids(connection, [job.id for job in new_jobs]):
-        raise DuplicateJob(job_id)
+    if not ids_are_new:
+        for job_id in stored_ids(connection, [job.id for job in new_jobs]):
+            raise DuplicateJob(job_id)
     births = _decide(connection, new_jobs)
     sequences = _insert_rows(connection, births, now)
     for born in births:
@@ -92,6 +99,11 @@ def stored_ids(connection: Connection, ids: Collection[UUID]) -> set[UUID]:
     found = in_array(connection.dialect.name, jobs.c.id, "ids", UUID_TYPE)
     parameters = {"ids": array(connection, ids, UUID_TYPE)}
     return set(connection.scalars(select(jobs.c.id).where(found), parameters))
+
+
+def enqueued_at(connection: Connection, job_id: UUID) -> datetime | None:
+    """When a job was enqueued; None if it is not stored."""
+    return connection.scalar(select(jobs.c.enqueued_at).where(jobs.c.id == job_id))
 
 
 @dataclass(frozen=True, slots=True)
