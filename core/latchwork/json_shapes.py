@@ -1,7 +1,7 @@
 """What the command line and the console say as JSON: one shape per thing, the same in both.
 
-Times are RFC 3339 in UTC with a Z; states are their values (``dead_lettered``); a tag is a string, or
-a key and a value.
+Times are RFC 3339 in UTC with a Z; states are their values (``dead_lettered``); a tag is a string,
+or a key and a value.
 """
 
 from collections.abc import Iterable
