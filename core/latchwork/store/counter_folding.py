@@ -24,6 +24,13 @@ MAX_ENTRIES = 5_000
 KEPT: dict[Period, timedelta] = {"minute": timedelta(hours=2), "hour": timedelta(days=8)}
 
 _LOCK = "counter folding"
+_MEASURES = ("seconds", "buckets")
+# A row is a tuple, whose own "count" would hide the column's.
+_ENTRY_COLUMNS = (
+    *(counter_entries.c[n] for n in ("minute", "queue", "wire_name", "from_state", "to_state")),
+    counter_entries.c["count"].label("moves"),
+    *(counter_entries.c[name] for name in _MEASURES),
+)
 
 
 class PeriodKey(NamedTuple):
@@ -37,6 +44,13 @@ class PeriodKey(NamedTuple):
     to_state: str
 
 
+_PERIOD_COLUMNS = (
+    *(counter_periods.c[name] for name in PeriodKey._fields),
+    counter_periods.c["count"].label("moves"),
+    *(counter_periods.c[name] for name in _MEASURES),
+)
+
+
 @dataclass(slots=True)
 class _Sum:
     count: int = 0
@@ -45,7 +59,7 @@ class _Sum:
 
     def add(self, row: Any) -> None:
         """Add an entry, or what a period holds already."""
-        self.count += row.count
+        self.count += row.moves
         self.seconds += row.seconds
         self.buckets.update(json.loads(row.buckets))
 
@@ -61,7 +75,7 @@ def fold(connection: Connection, *, now: datetime) -> int:
     entries = connection.execute(
         delete(counter_entries)
         .where(counter_entries.c.id.in_(oldest.scalar_subquery()))
-        .returning(*counter_entries.c)
+        .returning(*_ENTRY_COLUMNS)
     ).all()
     if entries:
         _add_to_totals(connection, entries)
@@ -79,9 +93,9 @@ def _add_to_totals(connection: Connection, entries: Iterable[Any]) -> None:
     changes: Counter[tuple[str, JobState]] = Counter()
     for entry in entries:
         if entry.to_state is not None:
-            changes[entry.queue, entry.to_state] += entry.count
+            changes[entry.queue, entry.to_state] += entry.moves
         if entry.from_state is not None:
-            changes[entry.queue, entry.from_state] -= entry.count
+            changes[entry.queue, entry.from_state] -= entry.moves
     insertion = insert_ignoring(connection, counter_totals)
     connection.execute(
         insertion.on_conflict_do_update(
@@ -136,7 +150,7 @@ def _add_what_is_there(connection: Connection, sums: Mapping[PeriodKey, _Sum]) -
         if not starts:
             continue
         stored = connection.execute(
-            select(counter_periods).where(
+            select(*_PERIOD_COLUMNS).where(
                 counter_periods.c.period == period, counter_periods.c.starts_at.in_(starts)
             )
         )

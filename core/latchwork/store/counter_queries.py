@@ -107,7 +107,7 @@ def read_durations(connection: Connection, wire_name: str, *, since: datetime) -
     moved = _moves("hour", since, None, wire_name, None)
     count, seconds = 0, 0.0
     buckets: Counter[int] = Counter()
-    statement = select(moved.c["count", "seconds", "buckets"]).where(
+    statement = select(moved.c["count"], moved.c.seconds, moved.c.buckets).where(
         moved.c.from_state == JobState.LEASED.value
     )
     for moves, spent, spread in connection.execute(statement):
@@ -189,7 +189,7 @@ _RATE_KINDS = tuple(field.name for field in fields(RatePoint) if field.name != "
 
 
 def _quantile_seconds(buckets: Counter[int], share: float) -> float:
-    """The value below which ``share`` of the durations lie, as if each bucket were filled evenly."""
+    """The value below which ``share`` of the durations lie, were each bucket filled evenly."""
     wanted = share * buckets.total()
     passed = 0
     for exponent in sorted(buckets):

@@ -7,9 +7,9 @@ from sqlalchemy import Connection, literal_column, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from latchwork.decisions.states import JobState
-from latchwork.store.tags import decode_tags
 from latchwork.store.policies import decode_policy
 from latchwork.store.schema import State, edges, jobs, outputs
+from latchwork.store.tags import decode_tags
 from latchwork.views import CauseView, JobDetail, JobView, OutputRow, RelatedJob
 
 MAX_RELATED = 200

@@ -19,6 +19,7 @@ from sqlalchemy import (
 
 from latchwork.decisions.states import TERMINAL_STATES, DependencyMode, JobState
 from latchwork.store.column_types import BigId, UtcTime, Word
+from latchwork.views import FAILED_ENDS
 
 metadata = MetaData(
     naming_convention={
@@ -173,6 +174,14 @@ transitions = Table(
     UniqueConstraint("job_sequence", "ordinal"),
     sqlite_autoincrement=True,
 )
+
+# Attempts that ended without success, for the log's "failing only": few rows are in it.
+FAILING = text(f"previous_state = 'leased' AND state IN ({_words(FAILED_ENDS)})")
+Index(
+    "ix_latchwork_transitions_failing",
+    transitions.c.position,
+    postgresql_where=FAILING, sqlite_where=FAILING,
+)  # fmt: skip
 
 queues = Table(
     "latchwork_queues",

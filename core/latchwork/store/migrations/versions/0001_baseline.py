@@ -134,6 +134,17 @@ def upgrade() -> None:
         ),
         sqlite_autoincrement=True,
     )
+    failing = sa.text(
+        "previous_state = 'leased' AND state IN ('scheduled', 'dead_lettered', 'quarantined')"
+    )
+    op.create_index(
+        "ix_latchwork_transitions_failing",
+        "latchwork_transitions",
+        ["position"],
+        unique=False,
+        postgresql_where=failing,
+        sqlite_where=failing,
+    )
     op.create_table(
         "latchwork_wire_names",
         sa.Column("name", sa.Text(), nullable=False),

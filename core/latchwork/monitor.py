@@ -1,0 +1,262 @@
+"""Everything one may read: jobs and their graph, counts, queues, nodes, the log, the audit trail."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Concatenate, ParamSpec, TypeVar
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from latchwork.errors import InvalidValue
+from latchwork.store import (
+    attention_queries,
+    audit_queries,
+    counter_queries,
+    explanation_queries,
+    graph_queries,
+    job_queries,
+    job_rows,
+    log_queries,
+    node_queries,
+    queue_queries,
+)
+from latchwork.store.counter_queries import Period
+from latchwork.store.database import Database
+from latchwork.store.dialects import limit_statement_seconds
+from latchwork.store.keyset import Cursor
+from latchwork.store.transition_log import end_of_log
+from latchwork.values import MAX_TAG_KEY_CHARACTERS, MAX_TAG_VALUE_CHARACTERS, checked_name
+from latchwork.views import (
+    Attention,
+    AuditRow,
+    Counts,
+    DurationSummary,
+    Explanation,
+    Facets,
+    Graph,
+    History,
+    JobDetail,
+    JobFilter,
+    JobPage,
+    JobView,
+    LogFilter,
+    NodeView,
+    OutputRow,
+    QueueView,
+    RatePoint,
+    TransitionPage,
+)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+STATEMENT_SECONDS = 5.0
+"""No single statement of a reading may take longer on PostgreSQL."""
+
+DURATIONS_OVER = timedelta(hours=24)
+
+
+class Monitor:
+    """Reads one database and returns plain data; it changes nothing.
+
+    Every method raises StoreBusy when the database is locked or a query takes too long, and
+    StoreUnavailable when it cannot be reached. Nothing here counts or scans the table of jobs
+    (contract section 9, architecture rule 8).
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def job(self, job_id: UUID) -> JobView | None:
+        """The job of this id, or None."""
+        return self._read(job_rows.find_job, job_id)
+
+    def detail(self, job_id: UUID, *, with_output: bool = True) -> JobDetail | None:
+        """The job with payload, output and up to 200 related jobs each way, or None."""
+        return self._read(job_rows.find_detail, job_id, with_output=with_output)
+
+    def output(self, job_id: UUID) -> OutputRow:
+        """The job's output as JSON text; ``state`` is None for an unknown job."""
+        return self._read(job_rows.find_output, job_id)
+
+    def history(self, job_id: UUID) -> History:
+        """The kept log rows of one job, oldest first; empty for an unknown job."""
+        return self._read(log_queries.read_history, job_id)
+
+    def explain(self, job_id: UUID) -> Explanation | None:
+        """Why the job is where it is, in one sentence; None for an unknown job."""
+        return self._read(explanation_queries.explain, job_id, now=self._now())
+
+    def graph(self, job_id: UUID, *, limit: int = graph_queries.MAX_GRAPH_JOBS) -> Graph | None:
+        """The jobs connected to this one by dependencies, nearest first; None if unknown."""
+        return self._read(graph_queries.read_graph, job_id, limit=_at_least_one(limit))
+
+    def jobs(
+        self,
+        job_filter: JobFilter | None = None,
+        page: str | None = None,
+        *,
+        limit: int = 50,
+        after: int | None = None,
+        before: int | None = None,
+    ) -> JobPage:
+        """One page of jobs, newest first.
+
+        Args:
+            job_filter: Which jobs; all when None.
+            page: A cursor from ``JobPage.next`` or ``.previous``: ``before:N`` or ``after:N``.
+            limit: Rows of the page, at most 200.
+            after: Instead of ``page``: the page of newer jobs after this enqueue number.
+            before: Instead of ``page``: the page of older jobs before this enqueue number.
+
+        Raises:
+            InvalidValue: the cursor, the limit or a filter is malformed.
+        """
+        cursor = _cursor("page", after, before)
+        if page is not None:
+            if cursor is not None:
+                raise InvalidValue("page", "cannot be given together with after or before")
+            cursor = job_queries.parse_cursor(page)
+        chosen = _checked_jobs(job_filter or JobFilter())
+        return self._read(job_queries.list_jobs, chosen, cursor, limit=_at_least_one(limit))
+
+    def counts(self) -> Counts:
+        """The exact number of stored jobs, by state and by queue."""
+        return self._read(counter_queries.read_counts, now=self._now())
+
+    def rates(
+        self,
+        period: Period,
+        *,
+        since: datetime,
+        until: datetime | None = None,
+        wire_name: str | None = None,
+        queue: str | None = None,
+    ) -> tuple[RatePoint, ...]:
+        """What happened in each minute (kept 2 hours) or hour (kept 8 days), without holes."""
+        if period not in counter_queries.PERIOD_LENGTH:
+            raise InvalidValue("period", "must be minute or hour")
+        return self._read(
+            counter_queries.read_rates,
+            period,
+            since=_aware("since", since),
+            until=self._now() if until is None else _aware("until", until),
+            wire_name=wire_name,
+            queue=queue,
+        )
+
+    def durations(self, wire_name: str) -> DurationSummary:
+        """How long the attempts of a wire name ran in the last day."""
+        since = self._now() - DURATIONS_OVER
+        return self._read(counter_queries.read_durations, wire_name, since=since)
+
+    def queues(self) -> tuple[QueueView, ...]:
+        """Every queue: depth, pace, gates, and the live nodes that serve it."""
+        return self._read(queue_queries.read_queue_views, now=self._now())
+
+    def nodes(self) -> tuple[NodeView, ...]:
+        """The nodes of the last day, live ones first, each with the jobs it holds."""
+        return self._read(node_queries.read_nodes_and_jobs, now=self._now())
+
+    def attention(self) -> tuple[Attention, ...]:
+        """What an operator should look at, most urgent first."""
+        return self._read(attention_queries.read_attention, now=self._now())
+
+    def facets(self) -> Facets:
+        """The queues and wire names that filters may be set to."""
+        return self._read(queue_queries.read_facets)
+
+    def audit(self, *, limit: int = 50, before: int | None = None) -> tuple[AuditRow, ...]:
+        """The newest operator actions, before row number ``before``; at most 200."""
+        return self._read(audit_queries.read_audit, limit=_at_least_one(limit), before=before)
+
+    def audit_of_job(self, job_id: UUID) -> tuple[AuditRow, ...]:
+        """The operator actions on one job, newest first; at most 200."""
+        limit = audit_queries.MAX_AUDIT_ROWS
+        return self._read(audit_queries.read_audit, limit=limit, job_id=job_id)
+
+    def transitions(
+        self,
+        log_filter: LogFilter | None = None,
+        *,
+        after_position: int | None = None,
+        before_position: int | None = None,
+        limit: int = 50,
+    ) -> TransitionPage:
+        """One page of the transition log, newest first, at most 200 rows.
+
+        Raises InvalidValue when a position, the limit or a filter is malformed.
+        """
+        cursor = _cursor("position", after_position, before_position)
+        chosen = _checked_log(log_filter or LogFilter())
+        return self._read(log_queries.list_transitions, chosen, cursor, limit=_at_least_one(limit))
+
+    def transitions_at(
+        self, moment: datetime, log_filter: LogFilter | None = None, *, limit: int = 50
+    ) -> TransitionPage:
+        """The page of the transition log that ends at ``moment``, newest first."""
+        position = self._read(log_queries.position_at, _aware("moment", moment))
+        return self.transitions(log_filter, before_position=position + 1, limit=limit)
+
+    def log_token(self) -> str:
+        """The place of the log's end: follow from here to see everything that comes."""
+        return str(self._read(end_of_log))
+
+    def _now(self) -> datetime:
+        return self._database.clock.now()
+
+    def _read(
+        self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        def bounded(connection: Connection) -> T:
+            limit_statement_seconds(connection, STATEMENT_SECONDS)
+            return function(connection, *args, **kwargs)
+
+        return self._database.read(bounded)
+
+
+def _at_least_one(limit: int) -> int:
+    if limit < 1:
+        raise InvalidValue("limit", "must be at least 1")
+    return limit
+
+
+def _aware(field: str, moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise InvalidValue(field, "must carry a time zone")
+    return moment
+
+
+def _cursor(field: str, after: int | None, before: int | None) -> Cursor | None:
+    if after is not None and before is not None:
+        raise InvalidValue(field, "cannot be both after and before")
+    key = before if after is None else after
+    if key is None:
+        return None
+    if not 0 <= key < 2**63:
+        raise InvalidValue(field, "is out of range")
+    return Cursor(key, newer=after is not None)
+
+
+def _checked_jobs(job_filter: JobFilter) -> JobFilter:
+    _checked_names(
+        queue=job_filter.queue,
+        wire_name=job_filter.wire_name,
+        cause_code=job_filter.cause_code,
+        cause_type=job_filter.cause_type,
+    )
+    tag = (job_filter.tag,) if isinstance(job_filter.tag, str) else job_filter.tag or ()
+    for part in tag:
+        checked_name("tag", part, max(MAX_TAG_KEY_CHARACTERS, MAX_TAG_VALUE_CHARACTERS))
+    return job_filter
+
+
+def _checked_log(log_filter: LogFilter) -> LogFilter:
+    _checked_names(queue=log_filter.queue, wire_name=log_filter.wire_name)
+    return log_filter
+
+
+def _checked_names(**names: str | None) -> None:
+    for field, name in names.items():
+        if name is not None:
+            checked_name(field, name)

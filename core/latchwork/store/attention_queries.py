@@ -1,0 +1,129 @@
+"""What an operator should look at, found without counting or scanning jobs."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from operator import itemgetter
+
+from sqlalchemy import Connection, select
+
+from latchwork.decisions.explanations import plural, span
+from latchwork.decisions.states import JobState
+from latchwork.store.counter_queries import read_counts
+from latchwork.store.job_rows import in_state
+from latchwork.store.node_queries import MAX_RUNNING, read_nodes
+from latchwork.store.queue_queries import QueueRow, read_queues
+from latchwork.store.schema import jobs
+from latchwork.views import Attention, BoundedCount, NodeView
+
+LATE_AFTER = timedelta(seconds=60)
+"""A due job that is not claimed for this long is late."""
+
+LAPSED_AFTER = timedelta(seconds=5)
+"""A lapsed lease that no sweep took for this long: every live node sweeps each second."""
+
+UNANSWERED_AFTER = timedelta(seconds=30)
+"""A cancel that was delivered this long ago, and the handler has not returned."""
+
+MAX_PER_KIND = 20
+
+
+def read_attention(connection: Connection, *, now: datetime) -> tuple[Attention, ...]:
+    """Everything that needs attention, most urgent first, at most 20 of each kind."""
+    live = [node for node in read_nodes(connection, now=now) if node.live]
+    rows = read_queues(connection, now=now)
+    return (
+        *_lapsed_leases(connection, now),
+        *_queues_in_trouble(rows, live, now),
+        *_unanswered_cancels(connection, now),
+        *_failed(connection, now),
+    )
+
+
+def _lapsed_leases(connection: Connection, now: datetime) -> Iterator[Attention]:
+    found = connection.execute(
+        select(jobs.c.id, jobs.c.owner)
+        .where(in_state(JobState.LEASED), jobs.c.lease_expires_at < now - LAPSED_AFTER)
+        .order_by(jobs.c.lease_expires_at)
+        .limit(MAX_RUNNING + 1)
+    ).all()
+    if found:
+        number = BoundedCount(min(len(found), MAX_RUNNING), capped=len(found) > MAX_RUNNING)
+        noun, verb = ("lease", "has") if number.value == 1 else ("leases", "have")
+        yield Attention(
+            code="lapsed_leases",
+            subject=f"{number} lapsed {noun}",
+            sentence=f"{number} {noun} {verb} lapsed and no node has taken the work back: "
+            "is any node running?",
+            state=JobState.LEASED,
+            job_id=found[0].id,
+        )
+
+
+def _queues_in_trouble(
+    rows: list[QueueRow], live: list[NodeView], now: datetime
+) -> Iterator[Attention]:
+    late = [(row.oldest_due_at, row) for row in rows if row.oldest_due_at and not row.paused_at]
+    late.sort(key=itemgetter(0))
+    for oldest, row in late[:MAX_PER_KIND]:
+        due = f"{row.due} due {'job' if str(row.due) == '1' else 'jobs'}"
+        if not any(row.name in node.queues for node in live):
+            yield Attention(
+                code="queue_not_served",
+                subject=f"Queue {row.name}",
+                sentence=f"No live node serves queue {row.name}: {due}, "
+                f"the oldest for {span(now - oldest)}.",
+                state=JobState.SCHEDULED,
+                queue=row.name,
+            )
+        elif now - oldest > LATE_AFTER:
+            yield Attention(
+                code="queue_late",
+                subject=f"Queue {row.name}",
+                sentence=f"The oldest due job of queue {row.name} has waited for "
+                f"{span(now - oldest)}: {due}.",
+                state=JobState.SCHEDULED,
+                queue=row.name,
+            )
+
+
+def _unanswered_cancels(connection: Connection, now: datetime) -> Iterator[Attention]:
+    # The Leased jobs are as many as there are slots; their own small index bounds this.
+    found = connection.execute(
+        select(jobs.c.id, jobs.c.wire_name, jobs.c.owner, jobs.c.cancel_delivered_at)
+        .where(
+            in_state(JobState.LEASED),
+            jobs.c.cancel_pending,
+            jobs.c.cancel_delivered_at < now - UNANSWERED_AFTER,
+        )
+        .order_by(jobs.c.lease_expires_at)
+        .limit(MAX_PER_KIND)
+    )
+    for job_id, wire_name, owner, delivered_at in found:
+        yield Attention(
+            code="cancel_unanswered",
+            subject=wire_name,
+            sentence=f"{wire_name} on {owner} was told to stop {span(now - delivered_at)} ago "
+            "and has not returned.",
+            state=JobState.LEASED,
+            job_id=job_id,
+        )
+
+
+def _failed(connection: Connection, now: datetime) -> Iterator[Attention]:
+    counts = read_counts(connection, now=now).by_state
+    for state in (JobState.QUARANTINED, JobState.DEAD_LETTERED):
+        if counts[state]:
+            number = plural(counts[state], "job")
+            yield Attention(
+                code=state.value,
+                subject=f"{number} {state.label}",
+                sentence=f"{number} {'is' if counts[state] == 1 else 'are'} {state.label} "
+                f"{_WAITING[state]}.",
+                state=state,
+            )
+
+
+_WAITING = {
+    JobState.DEAD_LETTERED: "after using up every attempt: requeue once the cause is mended",
+    JobState.QUARANTINED: "because no node could run it: deploy the job type, then requeue",
+}
