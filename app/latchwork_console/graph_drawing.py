@@ -1,7 +1,7 @@
 """Draw a folded graph: boxes with words, links as curves, ready for the SVG templates."""
 
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,7 +10,7 @@ from uuid import UUID
 from latchwork.decisions.states import DependencyMode, JobState
 from latchwork.views import Graph, GraphNode
 from latchwork_console.formatting import visible
-from latchwork_console.graph_folding import Box, FoldedGraph, Link, fold
+from latchwork_console.graph_folding import FAILED_STATES, Box, FoldedGraph, Link, fold, ranks_of
 from latchwork_console.graph_layout import Layouts
 from latchwork_console.graph_shapes import BOX_HEIGHT, Layout, Point, Shape
 
@@ -61,7 +61,6 @@ class DrawnBox:
 class DrawnLink:
     """One curve, as the data of an SVG path."""
 
-    id: str
     path: str
     open: bool
     failing: bool
@@ -69,11 +68,11 @@ class DrawnLink:
 
 @dataclass(frozen=True, slots=True)
 class ListedBox:
-    """A line of the list that says the same as the drawing; ``depth`` is its column."""
+    """A line of the outline that says the same as the drawing; ``after`` names the parents."""
 
     box: DrawnBox
     depth: int
-    waits_for: tuple[str, ...]
+    after: tuple[str, ...]
     members: tuple[GraphNode, ...]
 
 
@@ -90,6 +89,16 @@ class DrawnGraph:
     counts: dict[JobState, int]
     hidden_jobs: int
     truncated: bool
+
+    @property
+    def focus_name(self) -> str:
+        """The name of the job that the graph is drawn around."""
+        return next((box.name for box in self.boxes if box.focused), "")
+
+    @property
+    def failing(self) -> bool:
+        """Whether a failure took other jobs along."""
+        return any(link.failing for link in self.links)
 
     @property
     def jobs(self) -> int:
@@ -124,7 +133,7 @@ def draw(graph: Graph, layouts: Layouts) -> DrawnGraph:
         height=round(layout.height) + 2 * MARGIN,
         boxes=boxes,
         links=_draw_links(folded.links, boxes, layout),
-        listed=_list(folded, boxes, layout),
+        listed=_list(folded, boxes),
         counts=_counts(folded.boxes),
         hidden_jobs=folded.hidden_jobs,
         truncated=folded.truncated,
@@ -135,7 +144,7 @@ def _draw_box(
     box: Box, corner: Point, width: int, columns: int, parents: Counter[UUID]
 ) -> DrawnBox:
     counts = box.counts
-    leading = max(counts, key=lambda state: (state in _URGENT, counts[state]))
+    leading = max(counts, key=lambda state: (state in FAILED_STATES, counts[state]))
     words = ", ".join(f"{count} {state.label}" for state, count in counts.items())
     line = words if box.folded else _second_line(box.first, parents[box.first.id])
     name = visible(box.name)
@@ -163,7 +172,8 @@ def _second_line(node: GraphNode, parents: int) -> str:
     any_end = " · on any end" if node.mode is DependencyMode.ON_ANY_TERMINAL and parents else ""
     match node.state:
         case JobState.AWAITING_PARENT:
-            return f"Waits for {node.parents_remaining} of {parents}{any_end}"
+            of_all = max(parents, node.parents_remaining)
+            return f"Waits for {node.parents_remaining} of {of_all}{any_end}"
         case JobState.SCHEDULED if node.attempt:
             return f"Scheduled · retry after {node.attempt}"
         case JobState.LEASED:
@@ -189,7 +199,6 @@ def _draw_links(
 ) -> tuple[DrawnLink, ...]:
     return tuple(
         DrawnLink(
-            id=f"{boxes[link.source].id}-{boxes[link.target].id}",
             path=_curve(boxes[link.source], boxes[link.target], points),
             open=link.open,
             failing=link.failing,
@@ -215,16 +224,32 @@ def _curve(source: DrawnBox, target: DrawnBox, points: Sequence[Point]) -> str:
     return "".join(data)
 
 
-def _list(folded: FoldedGraph, boxes: Sequence[DrawnBox], layout: Layout) -> tuple[ListedBox, ...]:
-    """The boxes column by column, each with the names of what it waits for or waited for."""
-    columns = sorted({round(x) for x, _ in layout.boxes})
-    depth = {column: number for number, column in enumerate(columns)}
+def _list(folded: FoldedGraph, boxes: Sequence[DrawnBox]) -> tuple[ListedBox, ...]:
+    """The boxes as an outline: each under its deepest parent, the others named beside it."""
+    parents: dict[int, list[int]] = defaultdict(list)
+    children: dict[int, list[int]] = defaultdict(list)
+    for link in folded.links:
+        parents[link.target].append(link.source)
+    ranks = ranks_of(len(boxes), [(link.source, link.target) for link in folded.links])
+    for place in range(len(boxes)):
+        if parents[place]:
+            children[max(parents[place], key=lambda parent: (ranks[parent], -parent))].append(place)
+
     listed = []
-    for place, (box, (x, _)) in enumerate(zip(folded.boxes, layout.boxes, strict=True)):
-        parents = [boxes[link.source].name for link in folded.links if link.target == place]
-        members = box.members if box.folded else ()
-        listed.append(ListedBox(boxes[place], depth[round(x)], tuple(parents), members))
-    return tuple(sorted(listed, key=lambda one: (one.depth, one.box.y)))
+    waiting = [place for place in reversed(range(len(boxes))) if not parents[place]]
+    while waiting:
+        place = waiting.pop()
+        box = folded.boxes[place]
+        listed.append(
+            ListedBox(
+                box=boxes[place],
+                depth=ranks[place],
+                after=tuple(boxes[parent].name for parent in parents[place]),
+                members=box.members if box.folded else (),
+            )
+        )
+        waiting.extend(reversed(children[place]))
+    return tuple(listed)
 
 
 def _counts(boxes: Sequence[Box]) -> dict[JobState, int]:
@@ -258,6 +283,3 @@ def _cut(text: str, columns: int) -> str:
             break
         kept.append(character)
     return "".join(kept) + "…"
-
-
-_URGENT = frozenset({JobState.DEAD_LETTERED, JobState.QUARANTINED})
