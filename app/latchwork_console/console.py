@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import HTTPConnection
 
 from latchwork.errors import StoreError
+from latchwork_console.graph_layout import Layouts
 
 if TYPE_CHECKING:
     from latchwork.application import Latchwork
@@ -48,6 +49,7 @@ class Console:
     environment: str
     permissions: Permissions
     broadcaster: "Broadcaster" = field(init=False)
+    layouts: Layouts = field(default_factory=Layouts)
     _counts: "tuple[float, Counts] | None" = None
 
     def now(self) -> datetime:

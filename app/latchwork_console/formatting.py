@@ -3,7 +3,8 @@
 import unicodedata
 from datetime import UTC, datetime
 
-from latchwork.views import Tag
+from latchwork.decisions.states import JobState
+from latchwork.views import Tag, TransitionView
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -97,12 +98,52 @@ def tag_text(tag: Tag) -> str:
     return tag if isinstance(tag, str) else f"{tag[0]}={tag[1]}"
 
 
+def tag_parameter(tag: Tag) -> str:
+    """A tag as the ``tag`` parameter of an address: a label with a ``=`` gets one before it."""
+    return f"={tag}" if isinstance(tag, str) and "=" in tag else tag_text(tag)
+
+
 def plural(count: int, noun: str, plural_noun: str | None = None) -> str:
     """A count with its noun: ``1 job``, ``3,118 jobs``."""
     return f"{count:,} {noun if count == 1 else plural_noun or noun + 's'}"
 
 
+def happened(transition: TransitionView) -> str:
+    """What a log row says happened, in a few words; its worker and times stand beside it."""
+    attempt = transition.attempt
+    match (transition.previous_state, transition.state):
+        case (None, JobState.CANCELLED):
+            return "enqueued after a parent had already failed"
+        case (None, JobState.AWAITING_PARENT):
+            return "enqueued, waits for its parents"
+        case (None, _):
+            return "enqueued"
+        case (JobState.AWAITING_PARENT, JobState.SCHEDULED):
+            return "released: its parents have settled"
+        case (JobState.AWAITING_PARENT, _):
+            return "cancelled while it waited for its parents"
+        case (JobState.SCHEDULED, JobState.LEASED):
+            return f"attempt {attempt} claimed"
+        case (JobState.SCHEDULED, _):
+            return "cancelled before it ran"
+        case (JobState.LEASED, JobState.SUCCEEDED):
+            return f"attempt {attempt} succeeded"
+        case (JobState.LEASED, JobState.SCHEDULED):
+            return f"attempt {attempt} ended without success, due again"
+        case (JobState.LEASED, JobState.DEAD_LETTERED):
+            return f"attempt {attempt} failed, none is left"
+        case (JobState.LEASED, JobState.CANCELLED):
+            return f"attempt {attempt} stopped as asked"
+        case (JobState.LEASED, _):
+            return "no handler could take it"
+        case (JobState.DEAD_LETTERED | JobState.QUARANTINED, JobState.SCHEDULED):
+            return "requeued"
+        case _:
+            return "retried with its workflow"
+
+
 FILTERS = {
+    "happened": happened,
     "span": span,
     "exact": exact,
     "clock_time": clock_time,
@@ -112,6 +153,7 @@ FILTERS = {
     "visible": visible,
     "short_id": short_id,
     "tag_text": tag_text,
+    "tag_parameter": tag_parameter,
     "plural": plural,
 }
 """What templates may pipe a value through, by name."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 from latchwork.views import TransitionView
 from latchwork_console.console import Console
@@ -25,3 +26,11 @@ class LiveView:
 
     row: RenderRow | None = None
     regions: RenderRegions | None = None
+
+
+def subject_id(subject: str) -> UUID | None:
+    """The job a stream's subject names, or None if it is no id."""
+    try:
+        return UUID(subject)
+    except ValueError:
+        return None

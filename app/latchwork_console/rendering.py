@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from latchwork.decisions.states import JobState
+from latchwork_console.actions.results import Message, decode
 from latchwork_console.assets import StaticFiles, asset_dir
 from latchwork_console.console import Permission, console_of
 from latchwork_console.formatting import FILTERS, relative
@@ -36,16 +37,7 @@ class Surroundings:
     permissions: Collection[Permission]
     environment: str
     counts: "Counts | None"
-    message: "Message | None" = None
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """The result of an action, told once on the page that follows it."""
-
-    sentence: str
-    worked: bool
-    details: tuple[str, ...] = ()
+    message: Message | None = None
 
 
 class Renderer:
@@ -120,13 +112,12 @@ def respond(
     page: str,
     context: PageContext,
     partial: str | None = None,
-    message: Message | None = None,
     status: int = 200,
 ) -> Response:
     """An HTML answer: the whole page, or its partial when htmx asks for a part of it.
 
-    Arguments: ``page`` and ``partial`` name templates, ``context`` is the page's frozen dataclass,
-    ``message`` the result of the action that led here.
+    Arguments: ``page`` and ``partial`` name templates, ``context`` is the page's frozen dataclass.
+    The result of an action that led here is shown on whatever page this is.
     """
     console = console_of(request)
     wants_part = partial is not None and request.headers.get("hx-request-type") == "partial"
@@ -139,7 +130,7 @@ def respond(
             permissions=console.permissions(request),
             environment=console.environment,
             counts=console.counts(),
-            message=message,
+            message=decode(request.query_params.get("result")),
         ),
     )
     return HTMLResponse(text, status, headers={"Vary": "Accept, HX-Request-Type"})

@@ -13,7 +13,19 @@ from starlette.routing import Route
 from latchwork.errors import LatchworkError
 from latchwork_console.actions import cancellations, requeues
 from latchwork_console.console import Permission, permits
-from latchwork_console.pages import health, jobs, log, nodes, overview, queues, static
+from latchwork_console.live_views import LiveView
+from latchwork_console.pages import (
+    graph,
+    health,
+    job,
+    jobs,
+    log,
+    log_stream,
+    nodes,
+    overview,
+    queues,
+    static,
+)
 
 Endpoint = Callable[[Request], Any]
 
@@ -32,17 +44,37 @@ class Address:
 ADDRESSES = (
     Address("/", Permission.VIEW, overview.show, "overview"),
     Address("/log", Permission.VIEW, log.show, "log"),
-    Address("/log/stream", Permission.VIEW, log.stream, "log_stream"),
+    Address("/log/stream", Permission.VIEW, log_stream.show, "log_stream"),
     Address("/jobs", Permission.VIEW, jobs.show, "jobs"),
     Address("/jobs/requeue", Permission.REQUEUE, requeues.requeue_selected, "requeue_jobs", "POST"),
-    Address("/jobs/cancel", Permission.CANCEL, cancellations.cancel_selected, "cancel_jobs", "POST"),
+    Address(
+        "/jobs/cancel", Permission.CANCEL, cancellations.cancel_selected, "cancel_jobs", "POST"
+    ),
+    Address("/jobs/{job_id:uuid}", Permission.VIEW, job.show, "job"),
+    Address("/jobs/{job_id:uuid}/payload", Permission.VIEW_SENSITIVE, job.payload, "job_payload"),
+    Address("/jobs/{job_id:uuid}/output", Permission.VIEW_SENSITIVE, job.output, "job_output"),
+    Address("/jobs/{job_id:uuid}/graph", Permission.VIEW, graph.show, "graph"),
     Address("/jobs/{job_id:uuid}/requeue", Permission.REQUEUE, requeues.requeue, "requeue", "POST"),
-    Address("/jobs/{job_id:uuid}/cancel", Permission.CANCEL, cancellations.cancel, "cancel", "POST"),
+    Address(
+        "/jobs/{job_id:uuid}/cancel", Permission.CANCEL, cancellations.cancel, "cancel", "POST"
+    ),
     Address("/queues", Permission.VIEW, queues.show, "queues"),
     Address("/nodes", Permission.VIEW, nodes.show, "nodes"),
     Address("/health", Permission.PUBLIC, health.show, "health"),
     Address("/static/{digest}/{name:path}", Permission.PUBLIC, static.show, "static"),
 )
+
+
+LIVE_VIEWS: dict[str, LiveView] = {
+    "overview": overview.LIVE,
+    "log": log.LIVE,
+    "jobs": jobs.LIVE,
+    "job": job.LIVE,
+    "graph": graph.LIVE,
+    "queues": queues.LIVE,
+    "nodes": nodes.LIVE,
+}
+"""What each live page receives over ``/log/stream?view=NAME``."""
 
 
 class UndeclaredPermission(LatchworkError):  # noqa: N818 - reads as what it says

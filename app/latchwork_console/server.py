@@ -5,6 +5,7 @@ import contextlib
 import getpass
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -61,6 +62,7 @@ def create_console(
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
         await console.broadcaster.stop()
+        console.layouts.close()
 
     starlette = Starlette(
         routes=routes,
@@ -94,33 +96,32 @@ async def run_console(
     check_loopback(host)
     starlette = create_console(app)
     console: Console = starlette.state.console
+    listener = socket.create_server(
+        (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+    )
     server = _EmbeddedServer(
         uvicorn.Config(
             starlette,
-            host=host,
-            port=port,
             log_level="warning",
             access_log=False,
             server_header=False,
             proxy_headers=False,
             ws="none",
-            lifespan="on",
             timeout_graceful_shutdown=DRAIN_SECONDS,
         )
     )
-    serving = asyncio.create_task(server.serve())
+    if on_started is not None:
+        name = f"[{host}]" if ":" in host else host
+        on_started(f"http://{name}:{listener.getsockname()[1]}")
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
     stopping = asyncio.create_task(stop.wait())
-    starting = asyncio.create_task(server.answering.wait())
     try:
-        await asyncio.wait((serving, starting, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if server.started and on_started is not None:
-            on_started(server.address(host))
         await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
     finally:
         stopping.cancel()
-        starting.cancel()
         # Open streams end first: the server waits for every answer that is still being sent.
         await console.broadcaster.stop()
+        console.layouts.close()
         server.should_exit = True
         await serving
 
@@ -150,23 +151,11 @@ def serve_console(
 
 
 class _EmbeddedServer(uvicorn.Server):
-    """A server that leaves signals to its caller and says when it answers."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.answering = asyncio.Event()
+    """A server that leaves signals to its caller."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        await super().startup(sockets)  # type: ignore[arg-type]
-        self.answering.set()
-
-    def address(self, host: str) -> str:
-        port = self.servers[0].sockets[0].getsockname()[1]
-        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _operating_system_user() -> str:
