@@ -13,7 +13,7 @@ from latchwork.decisions.dependencies import Birth, Parent, birth
 from latchwork.decisions.retries import RetryPolicy
 from latchwork.decisions.states import DependencyMode, JobState
 from latchwork.errors import DuplicateJob, UnknownParent
-from latchwork.store import counters, log_writing
+from latchwork.store import counters, log_writing, names
 from latchwork.store.column_types import UtcTime, Word
 from latchwork.store.dialects import (
     BIG,
@@ -26,7 +26,7 @@ from latchwork.store.dialects import (
 )
 from latchwork.store.latches import PARENT_FAILED
 from latchwork.store.policies import encode_policy
-from latchwork.store.schema import State, edges, jobs
+from latchwork.store.schema import State, edges, jobs, queues, wire_names
 from latchwork.store.tags import encode_tags, index_tags
 from latchwork.views import Tag
 
@@ -87,6 +87,11 @@ def insert_jobs(
         connection,
         [(b.job.queue, b.job.wire_name, None, b.birth.edge.target, now, now) for b in births],
     )
+    used = {
+        queues: [job.queue for job in new_jobs],
+        wire_names: [job.wire_name for job in new_jobs],
+    }
+    names.introduce(connection, used, now)
     notify_due(
         connection,
         {b.job.queue for b in births
