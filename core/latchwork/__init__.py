@@ -1,1 +1,69 @@
 """Latchwork: a job scheduler with leases, latches and an append-only transition log."""
+
+from latchwork.application import Latchwork
+from latchwork.context import Cancellation, DependencyOutput, JobContext
+from latchwork.decisions.retries import RetryPolicy
+from latchwork.decisions.states import CancelReason, DependencyMode, JobState
+from latchwork.errors import (
+    AmbiguousAncestor,
+    DuplicateJob,
+    GiveUp,
+    InvalidConnection,
+    InvalidValue,
+    InvalidWorkflow,
+    JobCancelled,
+    LatchworkError,
+    OutcomeUnknown,
+    OutputTooLarge,
+    Retry,
+    RetryTransaction,
+    SchemaOutdated,
+    StoreBusy,
+    StoreError,
+    StoreUnavailable,
+    TooManyParents,
+    UnknownParent,
+    ValueTooLarge,
+)
+from latchwork.jobs import JobCall, JobType
+from latchwork.log_tail import LogTail
+from latchwork.settings import Settings
+from latchwork.views import JobFilter
+from latchwork.workflows import StartedWorkflow, Workflow
+
+__all__ = [
+    "AmbiguousAncestor",
+    "CancelReason",
+    "Cancellation",
+    "DependencyMode",
+    "DependencyOutput",
+    "DuplicateJob",
+    "GiveUp",
+    "InvalidConnection",
+    "InvalidValue",
+    "InvalidWorkflow",
+    "JobCall",
+    "JobCancelled",
+    "JobContext",
+    "JobFilter",
+    "JobState",
+    "JobType",
+    "Latchwork",
+    "LatchworkError",
+    "LogTail",
+    "OutcomeUnknown",
+    "OutputTooLarge",
+    "Retry",
+    "RetryPolicy",
+    "RetryTransaction",
+    "SchemaOutdated",
+    "Settings",
+    "StartedWorkflow",
+    "StoreBusy",
+    "StoreError",
+    "StoreUnavailable",
+    "TooManyParents",
+    "UnknownParent",
+    "ValueTooLarge",
+    "Workflow",
+]

@@ -16,21 +16,25 @@ RETRY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What to do now: give up the ``lapsed``, renew the ``due`` ones."""
+    """What to do now: give up the ``lapsed``, renew the ``due`` ones.
+
+    ``regular`` beats also say that the node is alive.
+    """
 
     lapsed: Sequence[Hold]
     due: Sequence[Hold]
+    regular: bool
 
 
 class Renewals:
     """The leases a node holds: when each runs out and when each is renewed next."""
 
-    def __init__(self, heartbeat_seconds: float) -> None:
+    def __init__(self, heartbeat_seconds: float, at: float) -> None:
         self._heartbeat_seconds = heartbeat_seconds
         self._expires_at: dict[Hold, datetime] = {}
         # Only holds whose last renewal did not succeed: all others share the regular beat.
         self._unrenewed: set[Hold] = set()
-        self._next_beat: float | None = None
+        self._next_beat = at + heartbeat_seconds
         self._next_retry = 0.0
 
     @property
@@ -38,12 +42,9 @@ class Renewals:
         """How many leases are held."""
         return len(self._expires_at)
 
-    def hold(self, holds: Iterable[Hold], expires_at: datetime, at: float) -> None:
+    def hold(self, holds: Iterable[Hold], expires_at: datetime) -> None:
         """These jobs were claimed; their leases run until ``expires_at``."""
-        for one in holds:
-            self._expires_at[one] = expires_at
-        if self._next_beat is None:
-            self._next_beat = at + self._heartbeat_seconds
+        self._expires_at.update(dict.fromkeys(holds, expires_at))
 
     def forget(self, holds: Iterable[Hold]) -> None:
         """These leases are no longer of interest."""
@@ -55,15 +56,15 @@ class Renewals:
         """What the moment asks for: ``now`` on the store's clock, ``at`` on the monotonic one."""
         lapsed = [one for one, expires_at in self._expires_at.items() if expires_at <= now]
         self.forget(lapsed)
-        if self._next_beat is None or at >= self._next_beat:
+        due: Sequence[Hold] = ()
+        regular = at >= self._next_beat
+        if regular:
             self._next_beat = at + self._heartbeat_seconds
-            self._unrenewed.clear()
-            return Beat(lapsed, tuple(self._expires_at))
-        if self._unrenewed and at >= self._next_retry:
+            due = tuple(self._expires_at)
+        elif at >= self._next_retry:
             due = tuple(self._unrenewed)
-            self._unrenewed.clear()
-            return Beat(lapsed, due)
-        return Beat(lapsed, ())
+        self._unrenewed.difference_update(due)
+        return Beat(lapsed, due, regular)
 
     def renewed(self, holds: Iterable[Hold], expires_at: datetime) -> None:
         """The store renewed these leases until ``expires_at``."""
@@ -78,9 +79,7 @@ class Renewals:
 
     def wait_seconds(self, now: datetime, at: float) -> float:
         """How long nothing needs to be done."""
-        moments = [self._heartbeat_seconds]
-        if self._next_beat is not None:
-            moments.append(self._next_beat - at)
+        moments = [self._next_beat - at]
         if self._unrenewed:
             moments.append(self._next_retry - at)
             first = min(self._expires_at[one] for one in self._unrenewed)

@@ -11,6 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import DBAPIError, OperationalError, ResourceClosedError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import StaticPool
 
 from latchwork.clock import SystemClock
 from latchwork.errors import StoreBusy, StoreError, StoreUnavailable
@@ -96,6 +97,22 @@ class Database:
         after = datetime.now(UTC)
         assert isinstance(theirs, datetime)  # noqa: S101 - narrows the driver's answer
         self.clock.offset = theirs - (before + (after - before) / 2)
+
+    def apart(self) -> "Database":
+        """The same database through a pool of its own, which nobody else can exhaust.
+
+        In memory there is one connection for all, so the answer is this object.
+        """
+        if isinstance(self.engine.pool, StaticPool):
+            return self
+        url = self.engine.url.render_as_string(hide_password=False)
+        other = Database(url, self.settings)
+        other.clock = self.clock
+        other.retries = self.retries
+        if self.is_sqlite:
+            # One queue of writers per process: two would race for the file's turn.
+            other.engine.latchwork_turn = self.engine.latchwork_turn  # type: ignore[attr-defined]
+        return other
 
     def dispose(self) -> None:
         """Close every pooled connection."""

@@ -1,0 +1,197 @@
+"""``Latchwork``: the one object a user makes. Everything else hangs off it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Engine
+
+from latchwork.client import AsyncClient, Client
+from latchwork.context import JobContext
+from latchwork.decisions.retries import RetryPolicy
+from latchwork.errors import InvalidValue
+from latchwork.jobs import JobType
+from latchwork.maintenance.counter_folder import CounterFolder
+from latchwork.maintenance.expiry_sweeper import ExpirySweeper
+from latchwork.maintenance.service import ServiceThread
+from latchwork.monitor import Monitor
+from latchwork.operations import Operator
+from latchwork.settings import Settings
+from latchwork.store.database import Database
+from latchwork.values import checked_name
+from latchwork.views import Tag
+from latchwork.worker.execution import AttemptScope
+from latchwork.worker.worker import Worker, WorkerOptions
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+DEFAULT_QUEUE = "default"
+DEFAULT_RETRY = RetryPolicy()
+MAX_SLOTS = 10_000
+MAX_WEIGHT = 1_000
+MAX_SECONDS = 1_000_000
+BEATS_PER_LEASE = 3
+"""A lease outlives two heartbeats that got lost (contract section 4)."""
+
+
+class Latchwork:
+    """Jobs in one database: their types, and how they are put in, run, watched and acted on.
+
+    Args:
+        database_url: ``sqlite:///FILE``, ``sqlite://`` (in memory) or ``postgresql://...``; the
+            database is not opened before it is needed.
+        settings: how this process uses the database; read from the environment if left out.
+        attempt_scope: opens what each attempt needs, such as a database session: a function of the
+            job's context that returns an async or plain context manager. What that yields is
+            ``context.scope``.
+
+    Raises:
+        InvalidValue: the address is none of a supported database.
+    """
+
+    def __init__(
+        self,
+        database_url: str,
+        *,
+        settings: Settings | None = None,
+        attempt_scope: AttemptScope | None = None,
+    ) -> None:
+        self.database = Database(database_url, settings)
+        self.client = Client(self.database)
+        """Puts work in."""
+        self.async_client = AsyncClient(self.client)
+        """The client's awaitable twin."""
+        self.monitor = Monitor(self.database)
+        """Reads everything there is to see."""
+        self.operator = Operator(self.database)
+        """Acts on jobs: cancel, requeue."""
+        self.job_types: dict[str, JobType[..., Any]] = {}
+        """The registered job types by wire name."""
+        self._attempt_scope = attempt_scope
+
+    @property
+    def engine(self) -> Engine:
+        """The SQLAlchemy engine, for enqueueing in your own transaction."""
+        return self.database.engine
+
+    def job(
+        self,
+        wire_name: str,
+        *,
+        queue: str = DEFAULT_QUEUE,
+        retry: RetryPolicy = DEFAULT_RETRY,
+        tags: Iterable[Tag] = (),
+        interrupt: bool = True,
+        timeout_seconds: float | None = None,
+    ) -> "Callable[[Callable[Concatenate[JobContext, P], R]], JobType[P, R]]":
+        """Register the decorated function as the handler of ``wire_name``.
+
+        The function takes the job's context first; its other parameters are the payload. The
+        arguments are those of ``JobType``.
+
+        Raises:
+            InvalidValue: a name or tag is malformed, the name is taken, or the function cannot be
+                a handler.
+        """
+
+        def register(function: Callable[Concatenate[JobContext, P], R]) -> JobType[P, R]:
+            job_type = JobType(
+                function,
+                wire_name=wire_name,
+                queue=queue,
+                retry=retry,
+                tags=tags,
+                interrupt=interrupt,
+                timeout_seconds=timeout_seconds,
+            )
+            if wire_name in self.job_types:
+                raise InvalidValue("wire_name", f"{wire_name} is registered twice")
+            self.job_types[wire_name] = job_type
+            return job_type
+
+        return register
+
+    def worker(
+        self,
+        *,
+        queues: Sequence[str] | Mapping[str, int] | None = None,
+        slots: int = 20,
+        lease_seconds: float = 60,
+        heartbeat_seconds: float | None = None,
+        poll_seconds: float = 1,
+        sweep_seconds: float = 1,
+        grace_seconds: float = 30,
+    ) -> Worker:
+        """A worker node for the registered job types; ``run()`` or ``await serve()`` starts it.
+
+        Args:
+            queues: served in this order, or by weight if they map to weights. Left out: those of
+                the registered job types and "default", with equal weights.
+            slots: how many jobs run at once.
+            lease_seconds: how long a claimed job is ours without a heartbeat.
+            heartbeat_seconds: how often leases are renewed; a third of the lease if left out, and
+                never more.
+            poll_seconds: how often an idle node looks for due work nobody has hinted at.
+            sweep_seconds: how often leases that have lapsed, on any node, are looked for.
+            grace_seconds: how long running jobs may go on after the node was told to stop.
+
+        Raises:
+            InvalidValue: an argument is out of its range.
+        """
+        _check_whole("slots", slots, MAX_SLOTS)
+        _check_seconds("lease_seconds", lease_seconds, lowest=0.1)
+        if heartbeat_seconds is None:
+            heartbeat_seconds = lease_seconds / BEATS_PER_LEASE
+        _check_seconds("heartbeat_seconds", heartbeat_seconds, lowest=0.01)
+        if heartbeat_seconds * BEATS_PER_LEASE > lease_seconds * 1.000001:
+            raise InvalidValue("heartbeat_seconds", "must be at most a third of lease_seconds")
+        _check_seconds("poll_seconds", poll_seconds, lowest=0.01)
+        _check_seconds("sweep_seconds", sweep_seconds, lowest=0.01)
+        _check_seconds("grace_seconds", grace_seconds, lowest=0)
+        served = self._served_queues(queues)
+        return Worker(
+            self.database,
+            self.job_types,
+            WorkerOptions(
+                queues=tuple(served),
+                weights=served if isinstance(served, Mapping) else None,
+                slots=slots,
+                lease_seconds=lease_seconds,
+                heartbeat_seconds=heartbeat_seconds,
+                poll_seconds=poll_seconds,
+                grace_seconds=grace_seconds,
+            ),
+            attempt_scope=self._attempt_scope,
+            companions=[
+                ServiceThread(ExpirySweeper(self.database, sweep_seconds)),
+                ServiceThread(CounterFolder(self.database)),
+            ],
+        )
+
+    def _served_queues(
+        self, queues: Sequence[str] | Mapping[str, int] | None
+    ) -> Sequence[str] | Mapping[str, int]:
+        if queues is None:
+            names = {job_type.queue for job_type in self.job_types.values()} | {DEFAULT_QUEUE}
+            return dict.fromkeys(sorted(names), 1)
+        if isinstance(queues, str) or not queues:
+            raise InvalidValue("queues", "must name at least one queue, in a list or a mapping")
+        for name in queues:
+            checked_name("queue", name)
+        if isinstance(queues, Mapping):
+            for name, weight in queues.items():
+                _check_whole(f"weight of {name}", weight, MAX_WEIGHT)
+            return dict(queues)
+        return tuple(dict.fromkeys(queues))
+
+
+def _check_whole(name: str, value: object, highest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
+        raise InvalidValue(name, f"must be a whole number from 1 to {highest:,}")
+
+
+def _check_seconds(name: str, value: object, *, lowest: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidValue(name, "must be a number of seconds")
+    if not lowest <= value <= MAX_SECONDS:
+        raise InvalidValue(name, f"must be from {lowest:g} to {MAX_SECONDS:,} seconds")
