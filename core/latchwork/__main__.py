@@ -1,0 +1,5 @@
+"""``python -m latchwork`` is the ``latchwork`` command."""
+
+from latchwork.cli import main
+
+main()
