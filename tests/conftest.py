@@ -4,20 +4,17 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import URL, make_url, text
 
+from latchwork.application import Latchwork
 from latchwork.settings import Settings
 from latchwork.store import migrate
 from latchwork.store.database import Database
 from latchwork.store.engines import make_engine, reading
 from tests.audit import audit
 from tests.postgres_server import PostgresInstance, postgres_database, postgres_instance
-
-if TYPE_CHECKING:
-    from latchwork.application import Latchwork
 
 DATABASES = ("sqlite", "postgres")
 
@@ -80,10 +77,8 @@ def database(database_url: str) -> Iterator[Database]:
 
 
 @pytest.fixture
-def app(database_url: str) -> Iterator["Latchwork"]:
+def app(database_url: str) -> Iterator[Latchwork]:
     """An application without job types, on each kind of database."""
-    from latchwork.application import Latchwork
-
     app = Latchwork(database_url)
     yield app
     app.database.dispose()
