@@ -1,13 +1,14 @@
 """``latchwork worker``, ``console`` and ``run``: what stays up until it is told to stop."""
 
 import logging
+import sys
 from typing import Annotated
 
 import typer
 
 from latchwork.cli.applications import load_application
 from latchwork.cli.options import AppName
-from latchwork.cli.processes import keep_running
+from latchwork.worker.shutdown import run_processes
 
 Queues = Annotated[
     str | None, typer.Option(metavar="A,B", help="Queues to serve; all its job types' by default.")
@@ -57,7 +58,8 @@ def worker(
         "--grace-seconds": grace_seconds,
     }
     given = [f"{option}={value}" for option, value in options.items() if value is not None]
-    raise typer.Exit(keep_running(["worker", name, *given], processes))
+    one_node = [sys.executable, "-m", "latchwork", "worker", name, *given]
+    raise typer.Exit(run_processes(one_node, processes))
 
 
 @command.command()
