@@ -4,6 +4,7 @@ Edge 3 of contract section 2, as section 4 says: ordered by due time and enqueue
 queue, never more than the free slots, never one job twice.
 """
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
@@ -55,17 +56,31 @@ class ClaimedJob(NamedTuple):
         return self.lapses >= SUSPECT_LAPSES
 
 
-_DUE_COLUMNS = (
-    jobs.c.sequence, jobs.c.id, jobs.c.wire_name, jobs.c.queue, jobs.c.payload, jobs.c.attempt,
-    jobs.c.claim_number, jobs.c.retry_policy, jobs.c.tags, jobs.c.enqueued_at, jobs.c.due_at,
-    jobs.c.workflow_id, jobs.c.step, jobs.c.lapses, jobs.c.state_since, jobs.c.next_ordinal,
-)  # fmt: skip
+class _DueJob(NamedTuple):
+    """A due job as the claim reads it, before it is leased."""
+
+    sequence: int
+    id: UUID
+    wire_name: str
+    queue: str
+    payload: str
+    attempt: int
+    claim_number: int
+    retry_policy: str
+    tags: str
+    enqueued_at: datetime
+    due_at: datetime
+    workflow_id: UUID | None
+    step: str | None
+    lapses: int
+    state_since: datetime
+    next_ordinal: int
 
 
 @cache
 def _due_statement(*, allow_suspect: bool) -> Any:
     return (
-        select(*_DUE_COLUMNS)
+        select(*(jobs.c[name] for name in _DueJob._fields))
         .where(
             jobs.c.queue == bindparam("queue"),
             jobs.c.state == literal(JobState.SCHEDULED, State, literal_execute=True),
@@ -118,70 +133,50 @@ def claim(
     if slots == 0:
         return []
     statement = locking(connection, _due_statement(allow_suspect=allow_suspect), jobs, wait=False)
-    due = connection.execute(statement, {"queue": queue, "now": now, "slots": slots}).all()
-    chosen = _one_suspect(due)
+    rows = connection.execute(statement, {"queue": queue, "now": now, "slots": slots})
+    chosen = _one_suspect(_DueJob(*row) for row in rows.all())
     if not chosen:
         return []
     expires_at = now + timedelta(seconds=lease_seconds)
-    times = [max(now, row.state_since) for row in chosen]
+    times = [max(now, job.state_since) for job in chosen]
     batch, statement = _claim_statement(connection.dialect.name)
-    parameters = batch.parameters([[row.sequence for row in chosen], times])
+    parameters = batch.parameters([[job.sequence for job in chosen], times])
     connection.execute(statement, parameters | {"worker_id": worker_id, "expires_at": expires_at})
     log_writing.append(
-        connection,
-        [
-            log_writing.LogRow(
-                row.sequence,
-                row.next_ordinal,
-                row.id,
-                at,
-                JobState.LEASED,
-                JobState.SCHEDULED,
-                row.attempt + 1,
-                row.queue,
-                row.wire_name,
-                worker_id,
-                None,
-                None,
-            )
-            for row, at in zip(chosen, times, strict=True)
-        ],
+        connection, [_log_row(job, at, worker_id) for job, at in zip(chosen, times, strict=True)]
     )
     counters.append(
         connection,
         [
-            (row.queue, row.wire_name, CLAIMED.source, CLAIMED.target, at, row.state_since)
-            for row, at in zip(chosen, times, strict=True)
+            (job.queue, job.wire_name, CLAIMED.source, CLAIMED.target, at, job.state_since)
+            for job, at in zip(chosen, times, strict=True)
         ],
     )
-    return [
-        ClaimedJob(
-            row.sequence,
-            row.id,
-            row.wire_name,
-            row.queue,
-            row.payload,
-            row.attempt + 1,
-            row.claim_number + 1,
-            decode_policy(row.retry_policy),
-            decode_tags(row.tags),
-            expires_at,
-            row.enqueued_at,
-            row.due_at,
-            row.workflow_id,
-            row.step,
-            row.lapses,
-        )
-        for row in chosen
-    ]
+    return [_claimed(job, expires_at) for job in chosen]
 
 
-def _one_suspect(due: Any) -> list[Any]:
+def _one_suspect(due: Iterable["_DueJob"]) -> list["_DueJob"]:
+    """The due jobs, but only the first of those that may be killing their process."""
     chosen, suspects = [], 0
-    for row in due:
-        if row.lapses >= SUSPECT_LAPSES:
+    for job in due:
+        if job.lapses >= SUSPECT_LAPSES:
             suspects += 1
             if suspects > 1:
                 continue
-        chosen.append(row)
+        chosen.append(job)
     return chosen
+
+
+def _log_row(job: "_DueJob", at: datetime, worker_id: str) -> log_writing.LogRow:
+    return log_writing.LogRow(
+        job.sequence, job.next_ordinal, job.id, at, JobState.LEASED, JobState.SCHEDULED,
+        job.attempt + 1, job.queue, job.wire_name, worker_id, None, None,
+    )  # fmt: skip
+
+
+def _claimed(job: "_DueJob", expires_at: datetime) -> ClaimedJob:
+    return ClaimedJob(
+        job.sequence, job.id, job.wire_name, job.queue, job.payload, job.attempt + 1,
+        job.claim_number + 1, decode_policy(job.retry_policy), decode_tags(job.tags), expires_at,
+        job.enqueued_at, job.due_at, job.workflow_id, job.step, job.lapses,
+    )  # fmt: skip

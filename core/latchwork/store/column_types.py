@@ -1,5 +1,6 @@
 """Column types that mean the same on SQLite and PostgreSQL."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -42,14 +43,21 @@ class UtcTime(TypeDecorator[datetime]):
             return (value - EPOCH) // _MICROSECOND
         return value
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        """Read it back in UTC."""
-        if value is None:
-            return None
-        if dialect.name == "sqlite":
-            return EPOCH + timedelta(microseconds=value)
-        moment: datetime = value
-        return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    def result_processor(
+        self, dialect: Dialect, coltype: Any
+    ) -> Callable[[int | None], datetime | None] | None:
+        """Read it back in UTC; PostgreSQL's sessions are set to UTC and need no conversion."""
+        del coltype
+        return _from_microseconds if dialect.name == "sqlite" else None
+
+    @property
+    def python_type(self) -> type[datetime]:
+        """What a program sees."""
+        return datetime
+
+
+def _from_microseconds(value: int | None) -> datetime | None:
+    return None if value is None else EPOCH + timedelta(microseconds=value)
 
 
 class Word(TypeDecorator[E], Generic[E]):
@@ -61,12 +69,19 @@ class Word(TypeDecorator[E], Generic[E]):
     def __init__(self, words: type[E]) -> None:
         super().__init__()
         self.words = words
-        self._members = {member.value: member for member in words}
+        self._members: dict[str | None, E | None] = {None: None}
+        self._members |= {member.value: member for member in words}
+
+    @property
+    def python_type(self) -> type[E]:
+        """What a program sees."""
+        return self.words
 
     def process_bind_param(self, value: E | None, dialect: Dialect) -> str | None:  # noqa: ARG002
         """Store the value."""
         return None if value is None else str(value)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> E | None:  # noqa: ARG002
+    def result_processor(self, dialect: Dialect, coltype: Any) -> Callable[[str | None], E | None]:
         """Read the member back."""
-        return None if value is None else self._members[value]
+        del dialect, coltype
+        return self._members.__getitem__

@@ -5,10 +5,9 @@ another, having spent so long in the first. Births have no from, purges no to.
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from sqlalchemy import Connection, insert
 
@@ -19,48 +18,35 @@ Passage = tuple[str, str, JobState | None, JobState | None, datetime, datetime]
 """Queue, wire name, from, to, when, and since when the job had been in from."""
 
 
-@dataclass(slots=True)
-class _Sum:
-    count: int = 0
-    seconds: float = 0.0
-    buckets: Counter[int] = field(default_factory=Counter)
+_Key = tuple[tuple[int, int, int, int, int], str, str, JobState | None, JobState | None]
 
 
 def bucket(seconds: float) -> int:
     """The power-of-two bucket of a duration: n holds 2**(n-1) to 2**n milliseconds, 0 below one."""
-    return max(0, int(seconds * 1000)).bit_length()
+    return int(seconds * 1000).bit_length()
 
 
 def append(connection: Connection, passages: Iterable[Passage]) -> None:
     """Append the ledger rows of one batch of moves, in the batch's own transaction."""
-    sums: dict[tuple[datetime, str, str, JobState | None, JobState | None], _Sum] = {}
-    minutes: dict[datetime, datetime] = {}
+    spent: defaultdict[_Key, list[float]] = defaultdict(list)
     for queue, wire_name, source, target, at, since in passages:
-        minute = minutes.get(at)
-        if minute is None:
-            minute = minutes[at] = at.replace(second=0, microsecond=0)
+        minute = (at.year, at.month, at.day, at.hour, at.minute)
         key = (minute, queue, wire_name, source, target)
-        total = sums.get(key)
-        if total is None:
-            total = sums[key] = _Sum()
-        total.count += 1
-        if source is not None:
-            seconds = (at - since).total_seconds()
-            total.seconds += seconds
-            total.buckets[bucket(seconds)] += 1
-    connection.execute(
-        insert(counter_entries),
-        [
-            {
-                "minute": minute,
-                "queue": queue,
-                "wire_name": wire_name,
-                "from_state": source,
-                "to_state": target,
-                "count": total.count,
-                "seconds": total.seconds,
-                "buckets": json.dumps(total.buckets, separators=(",", ":")),
-            }
-            for (minute, queue, wire_name, source, target), total in sums.items()
-        ],
-    )
+        spent[key].append((at - since).total_seconds())
+    connection.execute(insert(counter_entries), [_entry(key, spent[key]) for key in spent])
+
+
+def _entry(key: _Key, seconds: list[float]) -> dict[str, object]:
+    minute, queue, wire_name, source, target = key
+    # A birth comes from nowhere: no time was spent there.
+    buckets = Counter(map(bucket, seconds)) if source is not None else {}
+    return {
+        "minute": datetime(*minute, tzinfo=UTC),
+        "queue": queue,
+        "wire_name": wire_name,
+        "from_state": source,
+        "to_state": target,
+        "count": len(seconds),
+        "seconds": sum(seconds),
+        "buckets": json.dumps(buckets, separators=(",", ":")),
+    }

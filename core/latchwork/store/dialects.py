@@ -66,7 +66,9 @@ class Batch:
                 for index, (key, kind) in enumerate(self.columns.items())
             ]
             self.rows = select(*cells).select_from(each).subquery(name)
-            self._encoders: list[Callable[[Any], Any] | None] = [_sqlite_processor(kind) for kind in self.columns.values()]
+            self._encoders: list[Callable[[Any], Any] | None] = [
+                _sqlite_processor(kind) for kind in self.columns.values()
+            ]
         else:
             arrays = [_array_parameter(f"{name}_{key}", kind) for key, kind in columns.items()]
             names = [column(key, kind) for key, kind in columns.items()]

@@ -20,7 +20,7 @@ from latchwork.decisions.transitions import LAPSED, LAPSED_AT_CEILING, Edge, Eve
 from latchwork.errors import StoreError
 from latchwork.store import counters, log_writing
 from latchwork.store.column_types import UtcTime
-from latchwork.store.dialects import BIG, Batch, array, in_array, locking
+from latchwork.store.dialects import BIG, Batch, array, guard, in_array, locking
 from latchwork.store.schema import State, jobs
 
 
@@ -105,7 +105,7 @@ def lock_jobs(
     statement = _lock_statement(connection.dialect.name)
     statement = locking(connection, statement, jobs, wait=wait)
     rows = connection.execute(statement, {"sequences": array(connection, wanted, BIG)})
-    return [LockedJob(*row) for row in rows]
+    return [LockedJob(*row) for row in rows.all()]
 
 
 def apply_moves(connection: Connection, moves: Sequence[Move]) -> None:
@@ -203,7 +203,10 @@ def _update_statement(dialect: str, edge: Edge) -> tuple[Batch, Any]:
         values |= dict.fromkeys(_FACTS_OF_AN_END, null()) | {"attempt": 0}
     statement = (
         update(jobs)
-        .where(jobs.c.sequence == rows.sequence, jobs.c.state == literal(edge.source, State))
+        .where(
+            jobs.c.sequence == rows.sequence,
+            guard(dialect, jobs.c.state) == literal(edge.source, State),
+        )
         .values(values)
     )
     return batch, statement
