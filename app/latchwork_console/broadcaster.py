@@ -61,9 +61,7 @@ class Rows:
     token: str
     _rendered: dict[tuple[Channel, int], str] = field(default_factory=dict)
 
-    def html(
-        self, channel: Channel, transition: TransitionView, render: Callable[[], str]
-    ) -> str:
+    def html(self, channel: Channel, transition: TransitionView, render: Callable[[], str]) -> str:
         """The row as viewers of ``channel`` see it."""
         key = (channel, transition.position)
         if key not in self._rendered:
@@ -137,7 +135,7 @@ class Broadcaster:
         self._tail: LogTail | None = None
         self._tail_lock = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
-        self._changed = False
+        self._changed = asyncio.Event()
         self._regions: dict[Channel, str] = {}
         self._stopped = False
 
@@ -246,12 +244,11 @@ class Broadcaster:
         for viewer in self._viewers:
             if viewer.following:
                 viewer.offer(rows)
-        self._changed = True
+        self._changed.set()
         return 0.0
 
     async def _refresh_regions(self) -> float:
-        loop = asyncio.get_running_loop()
-        self._changed = False
+        self._changed.clear()
         channels = {viewer.wish.channel for viewer in self._viewers}
         for channel in [one for one in self._regions if one not in channels]:
             del self._regions[channel]
@@ -267,8 +264,6 @@ class Broadcaster:
                 for viewer in self._viewers:
                     if viewer.wish.channel == channel and viewer.following:
                         viewer.offer(Regions(html))
-        idle_until = loop.time() + IDLE_REFRESH_SECONDS
-        await asyncio.sleep(REFRESH_SECONDS)
-        while not self._changed and loop.time() < idle_until:
-            await asyncio.sleep(POLL_SECONDS)
-        return 0.0
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), IDLE_REFRESH_SECONDS)
+        return REFRESH_SECONDS

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
 from latchwork.decisions.states import JobState
 from latchwork.views import (
@@ -114,14 +113,6 @@ class JobsContext:
     first_page: bool
     stream_token: str
     searched_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JobStateContext:
-    """A job of the listing that has just moved."""
-
-    job_id: UUID
-    state: JobState
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,9 @@ def visible(text: str) -> str:
     Control characters and direction overrides become ``\\u202e``; letters, emoji and spaces stay.
     """
     return "".join(
-        f"\\u{ord(char):04x}" if unicodedata.category(char) in _HIDDEN and char != "\u200d" else char
+        f"\\u{ord(char):04x}"
+        if unicodedata.category(char) in _HIDDEN and char != "\u200d"
+        else char
         for char in text
     )
 
@@ -108,38 +110,29 @@ def plural(count: int, noun: str, plural_noun: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else plural_noun or noun + 's'}"
 
 
+_S = JobState
+_HAPPENED = {
+    (None, _S.SCHEDULED): "enqueued",
+    (None, _S.AWAITING_PARENT): "enqueued, waits for its parents",
+    (None, _S.CANCELLED): "enqueued after a parent had already failed",
+    (_S.AWAITING_PARENT, _S.SCHEDULED): "released: its parents have settled",
+    (_S.AWAITING_PARENT, _S.CANCELLED): "cancelled while it waited for its parents",
+    (_S.SCHEDULED, _S.LEASED): "attempt {attempt} claimed",
+    (_S.SCHEDULED, _S.CANCELLED): "cancelled before it ran",
+    (_S.LEASED, _S.SUCCEEDED): "attempt {attempt} succeeded",
+    (_S.LEASED, _S.SCHEDULED): "attempt {attempt} failed, due again",
+    (_S.LEASED, _S.DEAD_LETTERED): "attempt {attempt} failed, none is left",
+    (_S.LEASED, _S.CANCELLED): "attempt {attempt} stopped as asked",
+    (_S.LEASED, _S.QUARANTINED): "no handler could take it",
+    (_S.DEAD_LETTERED, _S.SCHEDULED): "requeued",
+    (_S.QUARANTINED, _S.SCHEDULED): "requeued",
+}
+
+
 def happened(transition: TransitionView) -> str:
     """What a log row says happened, in a few words; its worker and times stand beside it."""
-    attempt = transition.attempt
-    match (transition.previous_state, transition.state):
-        case (None, JobState.CANCELLED):
-            return "enqueued after a parent had already failed"
-        case (None, JobState.AWAITING_PARENT):
-            return "enqueued, waits for its parents"
-        case (None, _):
-            return "enqueued"
-        case (JobState.AWAITING_PARENT, JobState.SCHEDULED):
-            return "released: its parents have settled"
-        case (JobState.AWAITING_PARENT, _):
-            return "cancelled while it waited for its parents"
-        case (JobState.SCHEDULED, JobState.LEASED):
-            return f"attempt {attempt} claimed"
-        case (JobState.SCHEDULED, _):
-            return "cancelled before it ran"
-        case (JobState.LEASED, JobState.SUCCEEDED):
-            return f"attempt {attempt} succeeded"
-        case (JobState.LEASED, JobState.SCHEDULED):
-            return f"attempt {attempt} ended without success, due again"
-        case (JobState.LEASED, JobState.DEAD_LETTERED):
-            return f"attempt {attempt} failed, none is left"
-        case (JobState.LEASED, JobState.CANCELLED):
-            return f"attempt {attempt} stopped as asked"
-        case (JobState.LEASED, _):
-            return "no handler could take it"
-        case (JobState.DEAD_LETTERED | JobState.QUARANTINED, JobState.SCHEDULED):
-            return "requeued"
-        case _:
-            return "retried with its workflow"
+    words = _HAPPENED.get((transition.previous_state, transition.state))
+    return (words or "retried with its workflow").format(attempt=transition.attempt)
 
 
 FILTERS = {

@@ -42,7 +42,7 @@ def show_store_problem(request: Request, error: Exception) -> Response:
 def show_failure(_: Request, __: Exception) -> Response:
     """A defect of the console itself: said plainly, without details, hardened like any answer."""
     answer = PlainTextResponse(
-        "The console failed to answer this request; its log says why. Your jobs are not affected.\n",
+        "The console failed to answer this request; its log says why. No job is affected.\n",
         500,
     )
     harden(answer.headers)

@@ -40,8 +40,8 @@ class UnsafeAddress(LatchworkError):  # noqa: N818 - reads as what it says
 
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"the console has no sign-in yet, so it listens on this machine only: use 127.0.0.1, "
-            f"::1 or localhost instead of {host!r}, and a tunnel or a proxy with sign-in to reach it"
+            "the console has no sign-in yet, so it listens on this machine only: use 127.0.0.1, "
+            f"::1 or localhost instead of {host!r}, and reach it through a tunnel"
         )
         self.host = host
 
@@ -146,6 +146,8 @@ def _single_host(headers: Headers, scope: Scope) -> str:
 
 def _host_name(host: str) -> str:
     """The name part of a Host header, without port, brackets and final dot, in lower case."""
+    if any(char in host for char in "@/\\?#"):
+        return ""
     try:
         return (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:

@@ -11,7 +11,7 @@ from latchwork.decisions.states import JobState
 from latchwork.json_shapes import listing_shape
 from latchwork.views import Counts, JobFilter, TransitionView
 from latchwork_console.console import Console, Permission, console_of, permits
-from latchwork_console.contexts import JobsContext, JobStateContext, StateTab
+from latchwork_console.contexts import JobsContext, LogRowContext, StateTab
 from latchwork_console.job_filters import (
     BadParameter,
     job_chips,
@@ -33,9 +33,9 @@ def show(request: Request) -> Response:
     query = request.query_params
     job_filter = read_job_filter(query)
     searched = read_text(query, "id", bound=64)
-    if searched is not None and (job_id := _as_id(searched)) is not None:
-        if console.app.monitor.job(job_id) is not None:
-            return RedirectResponse(link(request, "job", job_id=job_id), 303)
+    job_id = None if searched is None else _as_id(searched)
+    if job_id is not None and console.app.monitor.job(job_id) is not None:
+        return RedirectResponse(link(request, "job", job_id=job_id), 303)
     before, after = read_position(query, "before"), read_position(query, "after")
     if before is not None and after is not None:
         raise BadParameter("before", "cannot be combined with “after”")
@@ -120,8 +120,8 @@ def _as_id(text: str) -> UUID | None:
 
 
 def _row(console: Console, around: Surroundings, transition: TransitionView) -> str:
-    context = JobStateContext(job_id=transition.job_id, state=transition.state)
-    return console.renderer.render("partials/job_state.html", context, around)
+    context = LogRowContext(transition=transition, fresh=True)
+    return console.renderer.render("partials/job_moved.html", context, around)
 
 
 LIVE = LiveView(row=_row)

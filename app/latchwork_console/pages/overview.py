@@ -20,7 +20,7 @@ from latchwork_console.rendering import Surroundings, respond, respond_json, wan
 
 T = TypeVar("T")
 
-TAIL_ROWS = 14
+TAIL_ROWS = 15
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 
