@@ -1,4 +1,4 @@
-"""Everything one may read: jobs and their graph, counts, queues, nodes, the log, the audit trail."""
+"""Everything one may read: jobs and their graph, counts, queues, nodes, the log, the audit."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta

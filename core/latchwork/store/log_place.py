@@ -59,6 +59,13 @@ class Place:
         parts = (str(low) if low == high else f"{low}-{high}" for low, high in self.gaps)
         return f"{self.position}~{','.join(parts)}"
 
+    def after(self, position: int) -> "Place":
+        """The place once the row at ``position`` was delivered too."""
+        if position <= self.position:
+            return Place(self.position, without(self.gaps, position))
+        passed = (self.position + 1, position - 1)
+        return Place(position, (*self.gaps, passed) if passed[0] <= passed[1] else self.gaps)
+
 
 def without(gaps: tuple[Range, ...], position: int) -> tuple[Range, ...]:
     """``gaps`` less one position."""

@@ -7,10 +7,10 @@ writer takes it before its position and lets go of it after its rows are visible
 are gone, a gap that is still empty in a later statement was rolled back.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, overload
 
 from sqlalchemy import Connection, Select, bindparam, func, select, union_all
 
@@ -64,8 +64,8 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class LogBatch:
-    """Rows in the order of their positions, and the reading after them.
+class LogBatch(Sequence[TransitionView]):
+    """A sequence of rows in the order of their positions, and the reading after them.
 
     ``gone_before`` is set when rows the reader had not seen are no longer kept: those before that
     position.
@@ -74,6 +74,18 @@ class LogBatch:
     transitions: tuple[TransitionView, ...]
     reading: Reading
     gone_before: int | None = None
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self.transitions)
+
+    @overload
+    def __getitem__(self, index: int) -> TransitionView: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[TransitionView]: ...
+    def __getitem__(self, index: int | slice) -> TransitionView | Sequence[TransitionView]:
+        """The row or rows at ``index``."""
+        return self.transitions[index]
 
     def places(self, start: Reading) -> Iterator[tuple[TransitionView, Place]]:
         """Each row with the reader's place once it, and no later row, is delivered."""
