@@ -109,4 +109,5 @@ def _say_where(address: str) -> None:
 
 
 def _log_to_stderr() -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("latchwork").setLevel(logging.INFO)
