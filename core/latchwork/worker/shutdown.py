@@ -127,9 +127,10 @@ def run_processes(command: Sequence[str], count: int) -> int:
 
     def handle(_signal: int, _frame: FrameType | None) -> None:
         nonlocal stopping
+        if stopping:  # asked again: the processes hurry, as one alone would
+            for child in children:
+                child.stop()
         stopping = True
-        for child in children:
-            child.stop()
 
     previous = {one: signal.signal(one, handle) for one in STOP_SIGNALS}
     try:
@@ -137,8 +138,9 @@ def run_processes(command: Sequence[str], count: int) -> int:
             for child in children:
                 child.keep_alive()
             time.sleep(_LOOK_SECONDS)
+        # Once each, and none is starting now: a second signal could end one that is all but done.
         for child in children:
-            child.stop()  # also one that was starting when the signal came
+            child.stop()
         return max(abs(child.wait()) for child in children)
     finally:
         for one, handler in previous.items():
