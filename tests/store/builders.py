@@ -95,9 +95,8 @@ class Store:
         return claimed[0].hold
 
     def hold(self, job_id: UUID) -> Hold:
-        """The fence of a Leased job."""
+        """The fence of the job's last claim."""
         row = self.row(job_id)
-        assert row.state is S.LEASED
         return Hold(row.sequence, row.attempt, row.claim_number)
 
     def report(self, *reports: Report, worker: str = WORKER, wait: bool = False) -> list[Answer]:
@@ -187,6 +186,13 @@ class Store:
         )
         rows = self.database.read(lambda connection: connection.execute(statement).all())
         return {row.id: row.is_open for row in rows}
+
+    def outputs(self) -> dict[UUID, str]:
+        """Every stored output."""
+        columns = select(schema.jobs.c.id, schema.outputs.c.output)
+        statement = columns.join(schema.jobs)
+        rows = self.database.read(lambda connection: connection.execute(statement).all())
+        return {row.id: row.output for row in rows}
 
     def audit_rows(self) -> Sequence[Row[Any]]:
         """The audit trail."""

@@ -76,7 +76,8 @@ def settle(ended: Mapping[int, JobState], edges: Iterable[OpenEdge]) -> Settleme
     """Settle the open ``edges`` below jobs that ``ended`` (enqueue number to terminal state).
 
     One pass in enqueue order is enough, because a child's number is above its parents'. ``edges``
-    may include a cancelled child's edges from parents that are still live: those close with it.
+    may include edges of jobs that end or are cancelled, from parents that are still live: those
+    close with them.
     """
     ordered = sorted(edges)
     settlement = Settlement(tuple(ordered))
@@ -85,10 +86,12 @@ def settle(ended: Mapping[int, JobState], edges: Iterable[OpenEdge]) -> Settleme
         state = ended.get(parent) or (JobState.CANCELLED if parent in cancelled else None)
         if state is None or state is JobState.SUCCEEDED or mode is DependencyMode.ON_ANY_TERMINAL:
             continue
-        if child not in cancelled:
+        if child not in cancelled and child not in ended:
             root = cancelled[parent].root if parent in cancelled else parent
             cancelled[child] = CancelledBy(parent, state, root)
     for parent, child, _ in ordered:
-        if child not in cancelled and (parent in ended or parent in cancelled):
+        if child in ended or child in cancelled:
+            continue
+        if parent in ended or parent in cancelled:
             settlement.counted_down[child] = settlement.counted_down.get(child, 0) + 1
     return settlement

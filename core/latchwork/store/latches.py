@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Integer, select, union, update
 from latchwork.decisions.dependencies import OpenEdge, settle
 from latchwork.decisions.states import DependencyMode, JobState
 from latchwork.decisions.transitions import CANCELLED_WAITING, RELEASED
-from latchwork.store.dialects import BIG, Batch, array, in_array
+from latchwork.store.dialects import BIG, BatchWrite, array, in_array
 from latchwork.store.moves import Cause, LockedJob, Move, lock_jobs
 from latchwork.store.schema import edges, jobs
 
@@ -48,7 +48,8 @@ def _reach_statement(dialect: str) -> Any:
     return union(
         still_open.where(in_array(dialect, edges.c.parent_sequence, "ended", BIG)),
         still_open.join(cancelled, cancelled.c.sequence == edges.c.parent_sequence),
-        # A cancelled child's edges from parents that are still live close with it.
+        # The edges of a job cancelled while it waits, from parents that are still live, close too.
+        still_open.where(in_array(dialect, edges.c.child_sequence, "failed", BIG)),
         still_open.join(cancelled, cancelled.c.sequence == edges.c.child_sequence),
     )
 
@@ -123,35 +124,26 @@ def settle_children(
 
 
 @cache
-def _close_statement(dialect: str) -> tuple[Batch, Any]:
-    batch = Batch(dialect, "closed", {"parent": BIG, "child": BIG})
-    statement = (
-        update(edges)
-        .where(
-            edges.c.parent_sequence == batch.rows.c.parent,
-            edges.c.child_sequence == batch.rows.c.child,
-            edges.c.is_open,
-        )
-        .values(is_open=False)
-    )
-    return batch, statement
+def _close_statement(dialect: str) -> BatchWrite:
+    def build(row: Any) -> Any:
+        this_edge = (edges.c.parent_sequence == row.parent) & (edges.c.child_sequence == row.child)
+        return update(edges).where(this_edge, edges.c.is_open).values(is_open=False)
+
+    return BatchWrite(dialect, {"parent": BIG, "child": BIG}, build)
 
 
 def _close_edges(connection: Connection, closed: Collection[OpenEdge]) -> None:
-    batch, statement = _close_statement(connection.dialect.name)
     parents, children = [edge.parent for edge in closed], [edge.child for edge in closed]
-    connection.execute(statement, batch.parameters([parents, children]))
+    _close_statement(connection.dialect.name).execute(connection, [parents, children])
 
 
 @cache
-def _count_statement(dialect: str) -> tuple[Batch, Any]:
-    batch = Batch(dialect, "counted", {"sequence": BIG, "closed": Integer()})
-    statement = (
-        update(jobs)
-        .where(jobs.c.sequence == batch.rows.c.sequence)
-        .values(parents_remaining=jobs.c.parents_remaining - batch.rows.c.closed)
-    )
-    return batch, statement
+def _count_statement(dialect: str) -> BatchWrite:
+    def build(row: Any) -> Any:
+        latch = jobs.c.parents_remaining - row.closed
+        return update(jobs).where(jobs.c.sequence == row.sequence).values(parents_remaining=latch)
+
+    return BatchWrite(dialect, {"sequence": BIG, "closed": Integer()}, build)
 
 
 def _count_down(
@@ -164,6 +156,5 @@ def _count_down(
         if held[sequence].parents_remaining > count
     }
     if still_waiting:
-        batch, statement = _count_statement(connection.dialect.name)
         values = [list(still_waiting), list(still_waiting.values())]
-        connection.execute(statement, batch.parameters(values))
+        _count_statement(connection.dialect.name).execute(connection, values)
