@@ -1,6 +1,9 @@
 """The documentation says what the code has, all of it."""
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,3 +47,15 @@ def test_links_lead_somewhere(path: Path) -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", path.read_text())
     ours = [link.partition("#")[0] for link in links if not re.match(r"[a-z]+:|#", link)]
     assert [link for link in ours if not (path.parent / link).exists()] == []
+
+
+def test_the_first_steps_work(tmp_path: Path) -> None:
+    page = (ROOT / "docs/getting-started.md").read_text()
+    shop, enqueueing = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:2]
+    (tmp_path / "shop.py").write_text(shop)
+    (tmp_path / "enqueueing.py").write_text(enqueueing)
+    subprocess.run([sys.executable, "enqueueing.py"], cwd=tmp_path, check=True)
+    database = f"sqlite:///{tmp_path / 'shop.db'}"
+    listing = [sys.executable, "-m", "latchwork", "jobs", "list", "--database", database, "--json"]
+    jobs = json.loads(subprocess.check_output(listing))["jobs"]
+    assert [job["state"] for job in jobs] == ["awaiting_parent", "scheduled"]
