@@ -28,7 +28,7 @@ _CHILD = Path(__file__).with_name("graph_layout_child.py")
 _log = logging.getLogger(__name__)
 
 
-class LayoutFailed(Exception):  # noqa: N818 - an answer between this module's own parts
+class LayoutFailed(Exception):
     """The engine gave no layout; ``final`` if asking again would end the same way."""
 
     def __init__(self, reason: str, *, final: bool) -> None:

@@ -77,7 +77,7 @@ LIVE_VIEWS: dict[str, LiveView] = {
 """What each live page receives over ``/log/stream?view=NAME``."""
 
 
-class UndeclaredPermission(LatchworkError):  # noqa: N818 - reads as what it says
+class UndeclaredPermission(LatchworkError):
     """An address without a declared permission: the console does not start."""
 
 

@@ -35,7 +35,7 @@ HEADERS = {
 }
 
 
-class UnsafeAddress(LatchworkError):  # noqa: N818 - reads as what it says
+class UnsafeAddress(LatchworkError):
     """The console was asked to listen where others could reach it without signing in."""
 
     def __init__(self, host: str) -> None:

@@ -24,7 +24,7 @@ class LatchworkError(Exception):
     """The base of every error raised by Latchwork."""
 
 
-class InvalidValue(LatchworkError, ValueError):  # noqa: N818 - the contract's name
+class InvalidValue(LatchworkError, ValueError):
     """A value that must not be stored; ``field`` names it."""
 
     def __init__(self, field: str, problem: str) -> None:
@@ -46,7 +46,7 @@ class OutputTooLarge(ValueTooLarge):
     """An output over 65,536 bytes: keep the data elsewhere and set a reference as the output."""
 
 
-class DuplicateJob(LatchworkError):  # noqa: N818
+class DuplicateJob(LatchworkError):
     """A job with this id is stored already; it was not touched."""
 
     def __init__(self, job_id: UUID) -> None:
@@ -56,7 +56,7 @@ class DuplicateJob(LatchworkError):  # noqa: N818
         self.job_id = job_id
 
 
-class UnknownParent(LatchworkError):  # noqa: N818
+class UnknownParent(LatchworkError):
     """A parent that is not stored (never was, was purged, or is the job itself)."""
 
     def __init__(self, parent_id: UUID) -> None:
@@ -64,7 +64,7 @@ class UnknownParent(LatchworkError):  # noqa: N818
         self.parent_id = parent_id
 
 
-class TooManyParents(LatchworkError):  # noqa: N818
+class TooManyParents(LatchworkError):
     """More distinct parents than one job may wait on."""
 
     def __init__(self, count: int, bound: int) -> None:
@@ -75,11 +75,11 @@ class TooManyParents(LatchworkError):  # noqa: N818
         self.bound = bound
 
 
-class InvalidWorkflow(LatchworkError):  # noqa: N818
+class InvalidWorkflow(LatchworkError):
     """A workflow that cannot be enqueued: nothing was written."""
 
 
-class AmbiguousAncestor(LatchworkError):  # noqa: N818
+class AmbiguousAncestor(LatchworkError):
     """Two ancestors answer to the name that was asked for: ask by job id instead."""
 
     def __init__(self, name: str) -> None:
@@ -100,7 +100,7 @@ class StoreUnavailable(StoreError):
 
 
 class OutcomeUnknown(StoreError):
-    """The answer to a write was lost and the database stayed away: look up ``ids`` before repeating."""
+    """The answer to a write was lost, the database stayed away: look up ``ids`` and then repeat."""
 
     def __init__(self, ids: Sequence[UUID]) -> None:
         names = ", ".join(str(one) for one in ids[:5]) + (", ..." if len(ids) > 5 else "")
@@ -120,11 +120,11 @@ class RetryTransaction(StoreError):
     """The caller's own transaction lost a race: roll it back and run it again from its start."""
 
 
-class AppNotFound(LatchworkError):  # noqa: N818
+class AppNotFound(LatchworkError):
     """``MODULE:APP`` does not name a Latchwork application."""
 
 
-class Retry(Exception):  # noqa: N818
+class Retry(Exception):
     """Raised by a handler: this attempt failed, try again after the given delay.
 
     ``after`` is seconds or a timedelta; None leaves the delay to the job's retry policy. At the
@@ -139,11 +139,11 @@ class Retry(Exception):  # noqa: N818
         self.after_seconds = seconds
 
 
-class GiveUp(Exception):  # noqa: N818
+class GiveUp(Exception):
     """Raised by a handler: dead-letter this job now, whatever attempts are left."""
 
 
-class JobCancelled(Exception):  # noqa: N818
+class JobCancelled(Exception):
     """Raised in a handler that stops because its cancellation token fired."""
 
     def __init__(self, reason: CancelReason | None = None) -> None:

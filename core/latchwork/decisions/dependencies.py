@@ -1,4 +1,4 @@
-"""How a child is born, and what the end of jobs means for the children that wait (contract section 3)."""
+"""How a child is born, and what its parents' ends mean for it (contract section 3)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Who holds a lease, and whether an outcome may still be applied (contract section 2, The fence)."""
+"""Who holds a lease, and whether an outcome may be applied (contract section 2, The fence)."""
 
 from datetime import datetime
 from enum import StrEnum

@@ -37,7 +37,7 @@ class RetryPolicy:
 
 
 def delay_seconds(policy: RetryPolicy, attempt: int, chance: float = 0.0) -> float:
-    """The wait after failed attempt ``attempt`` (from 1); ``chance`` is a random number in [0, 1)."""
+    """The wait after failed attempt ``attempt`` (from 1); ``chance`` is random, in [0, 1)."""
     ceiling = policy.cap_seconds
     if policy.base_seconds <= 0:
         return 0.0

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class JobState(StrEnum):
-    """The seven states of a job, in life-cycle order. Values are what JSON, URLs and tables hold."""
+    """The seven states of a job, in life-cycle order. JSON, URLs and tables hold the values."""
 
     SCHEDULED = "scheduled"
     AWAITING_PARENT = "awaiting_parent"
@@ -40,7 +40,7 @@ _LABELS = {
 
 
 class DependencyMode(StrEnum):
-    """What a parent's end means for the child that waits on it (seed: Dependencies, Reaction modes)."""
+    """What a parent's end means for the child that waits on it (contract section 3)."""
 
     ON_SUCCESS = "on_success"
     ON_ANY_TERMINAL = "on_any_terminal"
