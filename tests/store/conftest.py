@@ -8,6 +8,12 @@ from latchwork.store.database import Database
 from tests.store.builders import Store
 
 
+@pytest.fixture(autouse=True)
+def _without_disk_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store does the same whether or not SQLite waits for the disk."""
+    monkeypatch.setenv("LATCHWORK_SQLITE_SYNCHRONOUS", "NORMAL")
+
+
 @pytest.fixture
 def store(database: Database) -> Iterator[Store]:
     """A database of each kind and a time of the test's own; no test may meet a deadlock."""
