@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from latchwork.decisions.states import JobState
-from latchwork.views import RatePoint
+from latchwork.pace_views import RatePoint
 from latchwork_console.formatting import rfc3339
 
 BAR_SHARE = 0.74

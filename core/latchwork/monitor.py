@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from latchwork.errors import InvalidValue
+from latchwork.pace_views import DurationSummary, RatePoint
 from latchwork.store import (
     attention_queries,
     audit_queries,
@@ -30,7 +31,6 @@ from latchwork.views import (
     Attention,
     AuditRow,
     Counts,
-    DurationSummary,
     Explanation,
     Facets,
     Graph,
@@ -43,7 +43,6 @@ from latchwork.views import (
     NodeView,
     OutputRow,
     QueueView,
-    RatePoint,
     TransitionPage,
 )
 

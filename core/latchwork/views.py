@@ -158,21 +158,6 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class RatePoint:
-    """What ended in one minute or hour: how many outcomes of each kind."""
-
-    starts_at: datetime
-    succeeded: int
-    failed: int
-    """Failed attempts: retries and dead letters together."""
-    dead_lettered: int
-    cancelled: int
-    quarantined: int
-    enqueued: int
-    started: int
-
-
-@dataclass(frozen=True, slots=True)
 class NodeView:
     """One worker node, live or lately gone."""
 
@@ -317,16 +302,6 @@ class OutputRow:
     has_output: bool
     output: str | None
     state: JobState | None
-
-
-@dataclass(frozen=True, slots=True)
-class DurationSummary:
-    """How long attempts ran: figures from buckets of powers of two, None while ``count`` is 0."""
-
-    count: int
-    mean_seconds: float | None
-    median_seconds: float | None
-    p95_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)

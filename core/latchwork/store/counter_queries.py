@@ -24,8 +24,9 @@ from sqlalchemy import (
 )
 
 from latchwork.decisions.states import JobState
+from latchwork.pace_views import DurationSummary, RatePoint
 from latchwork.store.schema import counter_entries, counter_periods, counter_totals
-from latchwork.views import Counts, DurationSummary, RatePoint
+from latchwork.views import Counts
 
 Period = Literal["minute", "hour"]
 
