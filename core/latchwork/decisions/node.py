@@ -258,24 +258,27 @@ class Node:
     def _send_claims(self) -> None:
         if self._now < self._claim_after:
             return
-        free = min(self._free_slots(), MAX_BATCH)
+        while shares := self._share_slots():
+            for queue, limit in shares.items():
+                suspect_free = not self._suspects and not any(
+                    claim.allow_suspect for claim in self._claims.values()
+                )
+                self._claims[queue] = Claim(queue, limit, suspect_free)
+                self._commands.append(self._claims[queue])
+
+    def _share_slots(self) -> dict[str, int]:
         ready = {
             queue
             for queue, look_at in self._look_at.items()
             if look_at <= self._now and queue not in self._claims
         }
+        free = min(self._free_slots(), MAX_BATCH)
         if free <= 0 or not ready:
-            return
+            return {}
         if self.plan.weights is None:
-            shares = dispatch.strict(self.plan.queues, ready, free)
-        else:
-            shares, self._credits = dispatch.weighted(self.plan.weights, self._credits, ready, free)
-        for queue, limit in shares.items():
-            suspect_free = not self._suspects and not any(
-                claim.allow_suspect for claim in self._claims.values()
-            )
-            self._claims[queue] = Claim(queue, limit, suspect_free)
-            self._commands.append(self._claims[queue])
+            return dispatch.strict(self.plan.queues, ready, free)
+        shares, self._credits = dispatch.weighted(self.plan.weights, self._credits, ready, free)
+        return shares
 
     def _free_slots(self) -> int:
         """Slots that neither a handler nor a claim under way has taken.
@@ -296,9 +299,11 @@ class Node:
         heapq.heappush(self._alone, (self._now + pause, hold.sequence, hold))
 
     def _set_alarm(self) -> None:
-        moments = [entry[0] for entry in self._alone[:1]]
-        if self._outbox:
-            moments.append(self._report_after)
+        moments: list[float] = []
+        if not self._reporting:
+            # Otherwise the answer of the report under way is what the others wait for.
+            moments += [max(entry[0], self._report_after) for entry in self._alone[:1]]
+            moments += [self._report_after] if self._outbox else []
         if self.phase is not Phase.WORKING:
             moments.append(self._deadline)
         elif self._free_slots() > 0:

@@ -182,12 +182,13 @@ class Pump:
 
     # Claims: asked in a store thread, answered on the loop.
 
-    def _claim(self, command: Claim) -> list[ClaimedJob]:
+    def _claim(self, command: Claim) -> dict[Hold, ClaimedJob]:
         jobs = self._database.write(self._ask_claim, command)
+        claimed = {job.hold: job for job in jobs}
         if jobs:
             # Renewed from now on, however long the loop may be busy with something else.
-            self._keeper.hold([job.hold for job in jobs], jobs[0].lease_expires_at)
-        return jobs
+            self._keeper.hold(claimed, jobs[0].lease_expires_at)
+        return claimed
 
     def _ask_claim(self, connection: "Connection", command: Claim) -> list[ClaimedJob]:
         return claiming.claim(
@@ -200,19 +201,18 @@ class Pump:
             allow_suspect=command.allow_suspect,
         )
 
-    def _claimed(self, command: Claim, answer: list[ClaimedJob] | Exception) -> None:
+    def _claimed(self, command: Claim, answer: dict[Hold, ClaimedJob] | Exception) -> None:
         at = self._loop.time()
         if isinstance(answer, Exception):
             self._note_fault("claim jobs", answer)
             self._step(ClaimFailed(at, command.queue))
             return
         self._store_faulty = False
-        claimed = {job.hold: job for job in answer}
-        suspects = [hold for hold, job in claimed.items() if job.suspect]
-        self._claimed_jobs.update(claimed)
-        self._step(Claimed(at, command.queue, tuple(claimed), suspects))
+        suspects = [hold for hold, job in answer.items() if job.suspect]
+        self._claimed_jobs.update(answer)
+        self._step(Claimed(at, command.queue, tuple(answer), suspects))
         if answer:
-            self._signals.claimed.tell(job.id for job in answer)
+            self._signals.claimed.tell(job.id for job in answer.values())
 
     # Outcomes.
 
