@@ -4,13 +4,13 @@ Edge 3 of contract section 2, as section 4 says: ordered by due time and enqueue
 queue, never more than the free slots, never one job twice.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, bindparam, literal, null, select, true, update
+from sqlalchemy import Connection, Text, bindparam, literal, null, select, true, update
 
 from latchwork.decisions.leases import SUSPECT_LAPSES, Hold
 from latchwork.decisions.retries import RetryPolicy
@@ -18,7 +18,7 @@ from latchwork.decisions.states import JobState
 from latchwork.decisions.transitions import CLAIMED
 from latchwork.store import counters, log_writing
 from latchwork.store.column_types import UtcTime
-from latchwork.store.dialects import BIG, Batch, locking
+from latchwork.store.dialects import BIG, BatchWrite, locking
 from latchwork.store.policies import decode_policy
 from latchwork.store.queue_gates import free_slots
 from latchwork.store.schema import State, jobs
@@ -93,25 +93,29 @@ def _due_statement(*, allow_suspect: bool) -> Any:
 
 
 @cache
-def _claim_statement(dialect: str) -> tuple[Batch, Any]:
-    batch = Batch(dialect, "claimed", {"sequence": BIG, "at": UtcTime()})
-    statement = (
-        update(jobs)
-        .where(jobs.c.sequence == batch.rows.c.sequence)
-        .values(
-            state=literal(JobState.LEASED, State),
-            state_since=batch.rows.c.at,
-            next_ordinal=jobs.c.next_ordinal + 1,
-            attempt=jobs.c.attempt + 1,
-            claim_number=jobs.c.claim_number + 1,
-            owner=bindparam("worker_id"),
-            lease_expires_at=bindparam("expires_at", type_=UtcTime()),
-            cancel_requested_at=null(),
-            cancel_requested_by=null(),
-            cancel_delivered_at=null(),
+def _claim_statement(dialect: str) -> BatchWrite:
+    def build(row: Any) -> Any:
+        return (
+            update(jobs)
+            .where(jobs.c.sequence == row.sequence)
+            .values(
+                state=literal(JobState.LEASED, State),
+                state_since=row.at,
+                next_ordinal=jobs.c.next_ordinal + 1,
+                attempt=jobs.c.attempt + 1,
+                claim_number=jobs.c.claim_number + 1,
+                owner=row.worker_id,
+                lease_expires_at=row.expires_at,
+                cancel_requested_at=null(),
+                cancel_requested_by=null(),
+                cancel_delivered_at=null(),
+            )
         )
-    )
-    return batch, statement
+
+    columns: dict[str, Any] = {
+        "sequence": BIG, "at": UtcTime(), "worker_id": Text(), "expires_at": UtcTime(),
+    }  # fmt: skip
+    return BatchWrite(dialect, columns, build)
 
 
 def claim(
@@ -139,9 +143,9 @@ def claim(
         return []
     expires_at = now + timedelta(seconds=lease_seconds)
     times = [max(now, job.state_since) for job in chosen]
-    batch, statement = _claim_statement(connection.dialect.name)
-    parameters = batch.parameters([[job.sequence for job in chosen], times])
-    connection.execute(statement, parameters | {"worker_id": worker_id, "expires_at": expires_at})
+    sequences, count = [job.sequence for job in chosen], len(chosen)
+    values: list[Sequence[Any]] = [sequences, times, [worker_id] * count, [expires_at] * count]
+    _claim_statement(connection.dialect.name).execute(connection, values)
     log_writing.append(
         connection, [_log_row(job, at, worker_id) for job, at in zip(chosen, times, strict=True)]
     )

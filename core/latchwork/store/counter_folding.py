@@ -96,7 +96,7 @@ def _add_to_totals(connection: Connection, entries: Iterable[Any]) -> None:
             changes[entry.queue, entry.to_state] += entry.moves
         if entry.from_state is not None:
             changes[entry.queue, entry.from_state] -= entry.moves
-    insertion = insert_ignoring(connection, counter_totals)
+    insertion = insert_ignoring(connection.dialect.name, counter_totals)
     connection.execute(
         insertion.on_conflict_do_update(
             index_elements=[counter_totals.c.queue, counter_totals.c.state],
@@ -124,7 +124,7 @@ def _add_to_periods(connection: Connection, entries: Iterable[Any], now: datetim
     if not sums:
         return
     _add_what_is_there(connection, sums)
-    insertion = insert_ignoring(connection, counter_periods)
+    insertion = insert_ignoring(connection.dialect.name, counter_periods)
     changed = ("count", "seconds", "buckets")
     connection.execute(
         insertion.on_conflict_do_update(

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, Integer, Text, Uuid, insert, literal, select
+from sqlalchemy import Connection, Integer, Text, Uuid, insert, select, true
 
 from latchwork.decisions.dependencies import Birth, Parent, birth
 from latchwork.decisions.retries import RetryPolicy
@@ -16,8 +16,8 @@ from latchwork.errors import DuplicateJob, UnknownParent
 from latchwork.store import counters, log_writing, names
 from latchwork.store.column_types import UtcTime, Word
 from latchwork.store.dialects import (
-    BIG,
     Batch,
+    BatchWrite,
     array,
     in_array,
     insert_ignoring,
@@ -180,22 +180,21 @@ def _insert_statement(dialect: str) -> tuple[Batch, Any]:
     batch = Batch(dialect, "born", {"place": Integer(), **_JOB_COLUMNS})
     rows = batch.rows.c
     source = select(*(rows[name] for name in _JOB_COLUMNS)).order_by(rows.place)
-    # SQLite's parser needs a WHERE between a SELECT and ON CONFLICT.
-    source = source.where(literal(value=True))
-    return batch, source
-
-
-def _insert_rows(connection: Connection, births: Sequence[_Born], now: datetime) -> dict[UUID, int]:
-    batch, source = _insert_statement(connection.dialect.name)
-    rows = [_job_row(place, born, now) for place, born in enumerate(births)]
     statement = (
-        insert_ignoring(connection, jobs)
-        .from_select(list(_JOB_COLUMNS), source, include_defaults=False)
+        insert_ignoring(dialect, jobs)
+        # SQLite's parser needs a WHERE between a SELECT and ON CONFLICT.
+        .from_select(list(_JOB_COLUMNS), source.where(true()), include_defaults=False)
         .on_conflict_do_nothing(index_elements=[jobs.c.id])
         .returning(jobs.c.id, jobs.c.sequence)
     )
+    return batch, statement
+
+
+def _insert_rows(connection: Connection, births: Sequence[_Born], now: datetime) -> dict[UUID, int]:
+    batch, statement = _insert_statement(connection.dialect.name)
+    rows = [_job_row(place, born, now) for place, born in enumerate(births)]
     inserted = connection.execute(statement, batch.parameters(list(zip(*rows, strict=True))))
-    return {row.id: row.sequence for row in inserted}
+    return {row.id: row.sequence for row in inserted.all()}
 
 
 def _job_row(place: int, born: _Born, now: datetime) -> tuple[Any, ...]:
@@ -213,29 +212,29 @@ def _insert_edges(
     connection: Connection, births: Sequence[_Born], sequences: Mapping[UUID, int]
 ) -> None:
     rows = [
-        {
-            "child_sequence": sequences[born.job.id],
-            "parent_sequence": sequences.get(parent.id, parent.sequence),
-            "is_open": parent.sequence in born.birth.open_parents,
-        }
+        (
+            sequences[born.job.id],
+            sequences.get(parent.id, parent.sequence),
+            parent.sequence in born.birth.open_parents,
+        )
         for born in births
         for parent in born.parents
     ]
-    if not rows:
-        return
-    batch, statement = _edges_statement(connection.dialect.name)
-    columns = [[row[name] for row in rows] for name in batch.columns]
-    connection.execute(statement, batch.parameters(columns))
+    if rows:
+        columns = list(zip(*rows, strict=True))
+        _edges_statement(connection.dialect.name).execute(connection, columns)
 
 
 @cache
-def _edges_statement(dialect: str) -> tuple[Batch, Any]:
-    columns: dict[str, Any] = {
-        "child_sequence": BIG, "parent_sequence": BIG, "is_open": edges.c.is_open.type,
-    }  # fmt: skip
-    batch = Batch(dialect, "edges", columns)
-    source = select(*(batch.rows.c[name] for name in columns))
-    return batch, insert(edges).from_select(list(columns), source)
+def _edges_statement(dialect: str) -> BatchWrite:
+    columns = {
+        name: edges.c[name].type for name in ("child_sequence", "parent_sequence", "is_open")
+    }
+
+    def build(row: Any) -> Any:
+        return insert(edges).from_select(list(columns), select(*(getattr(row, c) for c in columns)))
+
+    return BatchWrite(dialect, columns, build)
 
 
 def _log_row(born: _Born, sequences: Mapping[UUID, int], now: datetime) -> log_writing.LogRow:

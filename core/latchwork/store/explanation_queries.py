@@ -3,11 +3,13 @@
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, literal_column, select, tuple_
+from sqlalchemy import Connection, Select, literal, literal_column, select, tuple_
 
 from latchwork.decisions import explanations
 from latchwork.decisions.explanations import Ending, Gates, Lease, Reason
 from latchwork.decisions.states import JobState
+from latchwork.store.column_types import UtcTime
+from latchwork.store.dialects import BIG
 from latchwork.store.job_rows import find_job, in_state, read_parents
 from latchwork.store.node_queries import read_nodes
 from latchwork.store.queue_queries import COUNT_BOUND, bounded
@@ -84,7 +86,7 @@ def _due_before(job: JobView) -> Select[int]:
         .where(
             jobs.c.queue == job.queue,
             in_state(JobState.SCHEDULED),
-            place < tuple_(job.due_at, job.sequence),
+            place < tuple_(literal(job.due_at, UtcTime()), literal(job.sequence, BIG)),
         )
         .limit(COUNT_BOUND + 1)
     )

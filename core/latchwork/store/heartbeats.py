@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Integer, case, func, insert, select, update
 from latchwork.decisions.leases import Hold
 from latchwork.decisions.states import JobState
 from latchwork.store.column_types import UtcTime
-from latchwork.store.dialects import BIG, Batch, array, in_array, locking
+from latchwork.store.dialects import BIG, BatchWrite, array, in_array, locking
 from latchwork.store.outcomes import stored
 from latchwork.store.schema import jobs, nodes
 
@@ -66,25 +66,23 @@ def _read_statement(dialect: str) -> Any:
 
 
 @cache
-def _renew_statement(dialect: str) -> tuple[Batch, Any]:
+def _renew_statement(dialect: str) -> BatchWrite:
+    def build(row: Any) -> Any:
+        delivered = case(
+            (jobs.c.cancel_pending, func.coalesce(jobs.c.cancel_delivered_at, row.delivered_at)),
+            else_=jobs.c.cancel_delivered_at,
+        )
+        return (
+            update(jobs)
+            .where(jobs.c.sequence == row.sequence, jobs.c.claim_number == row.claim_number)
+            .values(lease_expires_at=row.expires_at, cancel_delivered_at=delivered)
+        )
+
     columns: dict[str, Any] = {
-        "sequence": BIG,
-        "claim_number": Integer(),
-        "expires_at": UtcTime(),
-        "now": UtcTime(),
-    }
-    batch = Batch(dialect, "renewed", columns)
-    rows = batch.rows.c
-    delivered = case(
-        (jobs.c.cancel_pending, func.coalesce(jobs.c.cancel_delivered_at, rows.now)),
-        else_=jobs.c.cancel_delivered_at,
-    )
-    statement = (
-        update(jobs)
-        .where(jobs.c.sequence == rows.sequence, jobs.c.claim_number == rows.claim_number)
-        .values(lease_expires_at=rows.expires_at, cancel_delivered_at=delivered)
-    )
-    return batch, statement
+        "sequence": BIG, "claim_number": Integer(),
+        "expires_at": UtcTime(), "delivered_at": UtcTime(),
+    }  # fmt: skip
+    return BatchWrite(dialect, columns, build)
 
 
 def renew(
@@ -128,7 +126,7 @@ def release(
         and _holds(rows[hold.sequence], worker_id, hold)
         and rows[hold.sequence].lease_expires_at > now
     ]
-    _extend(connection, mine, now, now)
+    _extend(connection, mine, now, None)
 
 
 def _lock_free_rows(connection: Connection, sequences: Collection[int]) -> dict[int, Any]:
@@ -148,14 +146,18 @@ def _holds(row: Any, worker_id: str, hold: Hold) -> bool:
 
 
 def _extend(
-    connection: Connection, holds: Sequence[Hold], expires_at: datetime, now: datetime
+    connection: Connection,
+    holds: Sequence[Hold],
+    expires_at: datetime,
+    delivered_at: datetime | None,
 ) -> None:
     if not holds:
         return
-    batch, statement = _renew_statement(connection.dialect.name)
     count = len(holds)
-    values = [[hold.sequence for hold in holds], [hold.claim_number for hold in holds]]
-    connection.execute(statement, batch.parameters([*values, [expires_at] * count, [now] * count]))
+    values: list[list[Any]] = [[hold.sequence for hold in holds]]
+    values.append([hold.claim_number for hold in holds])
+    values = [*values, [expires_at] * count, [delivered_at] * count]
+    _renew_statement(connection.dialect.name).execute(connection, values)
 
 
 def register_node(connection: Connection, record: NodeRecord) -> None:

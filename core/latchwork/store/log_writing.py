@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Integer,
     Text,
@@ -22,7 +21,7 @@ from sqlalchemy import (
 
 from latchwork.decisions.states import HistoryPolicy, JobState
 from latchwork.store.column_types import UtcTime
-from latchwork.store.dialects import BIG, Batch
+from latchwork.store.dialects import BIG, BatchWrite
 from latchwork.store.schema import State, facts, transitions
 
 KEPT_ROWS_PER_JOB = 64
@@ -65,13 +64,12 @@ _COLUMNS: dict[str, Any] = {
 def append(connection: Connection, rows: Sequence[LogRow]) -> None:
     """Append ``rows`` in enqueue order, so that a parent's row stands before its children's."""
     ordered = sorted(rows, key=itemgetter(0, 1))
-    batch, statement = _append_statement(connection.dialect.name)
-    connection.execute(statement, batch.parameters(list(zip(*ordered, strict=True))))
+    columns = list(zip(*ordered, strict=True))
+    _append_statement(connection.dialect.name).execute(connection, columns)
     over = {row.job_sequence: row.ordinal for row in ordered if row.ordinal >= KEPT_ROWS_PER_JOB}
     if over:
-        batch, statement = _drop_statement(connection.dialect.name)
         cut = [ordinal - KEPT_ROWS_PER_JOB for ordinal in over.values()]
-        connection.execute(statement, batch.parameters([list(over), cut]))
+        _drop_statement(connection.dialect.name).execute(connection, [list(over), cut])
 
 
 def policy() -> Any:
@@ -81,31 +79,21 @@ def policy() -> Any:
 
 
 @cache
-def _append_statement(dialect: str) -> tuple[Batch, Any]:
-    batch = Batch(dialect, "log", _COLUMNS)
-    rows = batch.rows.c
-    detailed = policy() == HistoryPolicy.TRANSITIONS_AND_FAILURE_DETAIL.value
-    values: list[ColumnElement[Any]] = [rows[name] for name in _COLUMNS if name != "failure_detail"]
-    values.append(case((detailed, rows.failure_detail)))
-    source = (
-        select(*values)
-        .where(policy() != HistoryPolicy.OFF.value)
-        .order_by(rows.job_sequence, rows.ordinal)
-    )
-    return batch, insert(transitions).from_select(list(_COLUMNS), source, include_defaults=False)
+def _append_statement(dialect: str) -> BatchWrite:
+    def build(row: Any) -> Any:
+        detailed = policy() == HistoryPolicy.TRANSITIONS_AND_FAILURE_DETAIL.value
+        values: list[Any] = [getattr(row, name) for name in _COLUMNS if name != "failure_detail"]
+        values.append(case((detailed, row.failure_detail)))
+        source = select(*values).where(policy() != HistoryPolicy.OFF.value)
+        return insert(transitions).from_select(list(_COLUMNS), source, include_defaults=False)
+
+    return BatchWrite(dialect, _COLUMNS, build)
 
 
 @cache
-def _drop_statement(dialect: str) -> tuple[Batch, Any]:
-    batch = Batch(dialect, "over", {"job_sequence": BIG, "ordinal": Integer()})
-    rows = batch.rows.c
-    too_old = (
-        select(transitions.c.position)
-        .join(
-            batch.rows,
-            (transitions.c.job_sequence == rows.job_sequence)
-            & (transitions.c.ordinal <= rows.ordinal),
-        )
-        .scalar_subquery()
-    )
-    return batch, delete(transitions).where(transitions.c.position.in_(too_old))
+def _drop_statement(dialect: str) -> BatchWrite:
+    def build(row: Any) -> Any:
+        of_job = transitions.c.job_sequence == row.job_sequence
+        return delete(transitions).where(of_job, transitions.c.ordinal <= row.ordinal)
+
+    return BatchWrite(dialect, {"job_sequence": BIG, "ordinal": Integer()}, build)

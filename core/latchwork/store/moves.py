@@ -13,14 +13,14 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, Text, Uuid, literal, null, select, update
+from sqlalchemy import Connection, Text, Uuid, false, literal, null, select, update
 
 from latchwork.decisions.states import DependencyMode, JobState
 from latchwork.decisions.transitions import LAPSED, LAPSED_AT_CEILING, Edge, Event
 from latchwork.errors import StoreError
 from latchwork.store import counters, log_writing
 from latchwork.store.column_types import UtcTime
-from latchwork.store.dialects import BIG, Batch, array, guard, in_array, locking
+from latchwork.store.dialects import BIG, BatchWrite, array, guard, in_array, locking
 from latchwork.store.schema import State, jobs
 
 
@@ -169,22 +169,36 @@ _CAUSE_COLUMNS = {
 
 
 @cache
-def _update_statement(dialect: str, edge: Edge) -> tuple[Batch, Any]:
+def _update_statement(dialect: str, edge: Edge) -> BatchWrite:
     columns: dict[str, Any] = {"sequence": BIG, "at": UtcTime()}
     if edge.target is JobState.SCHEDULED:
         columns["due_at"] = UtcTime()
     elif edge.target is not JobState.SUCCEEDED:
         columns |= _CAUSE_COLUMNS
-    batch = Batch(dialect, "moves", columns)
-    rows = batch.rows.c
+
+    def build(row: Any) -> Any:
+        return (
+            update(jobs)
+            .where(
+                jobs.c.sequence == row.sequence,
+                guard(dialect, jobs.c.state) == literal(edge.source, State),
+            )
+            .values(_assignments(edge, row))
+        )
+
+    return BatchWrite(dialect, columns, build)
+
+
+def _assignments(edge: Edge, row: Any) -> dict[str, Any]:
+    """What an edge writes besides the state; ``row`` has the columns that differ by job."""
     values: dict[str, Any] = {
         "state": literal(edge.target, State),
-        "state_since": rows.at,
+        "state_since": row.at,
         "next_ordinal": jobs.c.next_ordinal + 1,
         "parents_remaining": 0,
     }
     if edge.source is JobState.LEASED:
-        values |= {"owner": null(), "lease_expires_at": null(), "cancel_pending": False}
+        values |= {"owner": null(), "lease_expires_at": null(), "cancel_pending": false()}
         if edge in (LAPSED, LAPSED_AT_CEILING):
             values["lapses"] = jobs.c.lapses + 1
         else:
@@ -195,21 +209,14 @@ def _update_statement(dialect: str, edge: Edge) -> tuple[Batch, Any]:
                 "applied_outcome": literal(edge.target, State),
             }
     if edge.target is JobState.SCHEDULED:
-        values["due_at"] = rows.due_at
+        values["due_at"] = row.due_at
     else:
-        values["terminal_at"] = rows.at
-        values |= {name: rows[name] for name in columns if name in _CAUSE_COLUMNS}
+        values["terminal_at"] = row.at
+    if edge.target not in (JobState.SCHEDULED, JobState.SUCCEEDED):
+        values |= {name: getattr(row, name) for name in _CAUSE_COLUMNS}
     if edge.events[0] in _NEW_LIVES:
         values |= dict.fromkeys(_FACTS_OF_AN_END, null()) | {"attempt": 0}
-    statement = (
-        update(jobs)
-        .where(
-            jobs.c.sequence == rows.sequence,
-            guard(dialect, jobs.c.state) == literal(edge.source, State),
-        )
-        .values(values)
-    )
-    return batch, statement
+    return values
 
 
 _FACTS_OF_AN_END = (
@@ -220,16 +227,15 @@ _FACTS_OF_AN_END = (
 
 def _update(connection: Connection, moves: Sequence[Move]) -> None:
     edge = moves[0].edge
-    batch, statement = _update_statement(connection.dialect.name, edge)
     values: list[list[Any]] = [[m.job.sequence for m in moves], [m.at for m in moves]]
-    if "due_at" in batch.columns:
+    if edge.target is JobState.SCHEDULED:
         values.append([move.due_at or move.job.due_at for move in moves])
-    elif "cause_code" in batch.columns:
+    elif edge.target is not JobState.SUCCEEDED:
         causes = [move.cause or _NO_CAUSE for move in moves]
         values += [[c.code for c in causes], [c.type for c in causes], [c.text for c in causes]]
         values += [[c.parent_id for c in causes], [c.parent_state for c in causes]]
         values.append([c.root_id for c in causes])
-    moved = connection.execute(statement, batch.parameters(values)).rowcount
+    moved = _update_statement(connection.dialect.name, edge).execute(connection, values)
     if moved != len(moves):
         raise StoreError(
             f"edge {edge.number} met {moved} of {len(moves)} jobs in state {edge.source}; "

@@ -1,13 +1,13 @@
 """The names in use: a queue and a wire name each get a row with their first job."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Table, Text, literal, select, union_all
 
-from latchwork.store.dialects import array, in_array, insert_ignoring
+from latchwork.store.dialects import array, in_array, insert_ignoring, try_lock
 from latchwork.store.schema import queues, wire_names
 
 TEXT = Text()
@@ -25,11 +25,11 @@ def _known_statement(dialect: str) -> Any:
     )
 
 
-def introduce(connection: Connection, used: dict[Table, Iterable[str]], now: datetime) -> None:
+def introduce(connection: Connection, used: Mapping[Table, Iterable[str]], now: datetime) -> None:
     """Give every name in ``used`` (queues, wire names) its row.
 
-    Call it last: whoever introduces the same name at the same moment waits until this transaction
-    ends. Rows go in by table and name, so that two such waits never cross.
+    A name that another transaction introduces just now is left to it: an enqueue never waits for
+    somebody's open transaction. Should that one roll back, the next job of the name does it.
     """
     wanted = {table: set(names) for table, names in used.items()}
     parameters = {table.name: array(connection, wanted[table], TEXT) for table in wanted}
@@ -38,6 +38,12 @@ def introduce(connection: Connection, used: dict[Table, Iterable[str]], now: dat
     ):
         wanted[queues if table_name == queues.name else wire_names].discard(name)
     for table in (queues, wire_names):
-        rows = [{"name": name, "created_at": now} for name in sorted(wanted[table])]
+        rows = [
+            {"name": name, "created_at": now}
+            for name in sorted(wanted[table])
+            if try_lock(connection, f"{table.name} {name}")
+        ]
         if rows:
-            connection.execute(insert_ignoring(connection, table).on_conflict_do_nothing(), rows)
+            connection.execute(
+                insert_ignoring(connection.dialect.name, table).on_conflict_do_nothing(), rows
+            )

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Text, update
 
-from latchwork.store.dialects import BIG, Batch, insert_ignoring
+from latchwork.store.dialects import BIG, BatchWrite, insert_ignoring
 from latchwork.store.schema import job_tags, jobs
 from latchwork.views import Tag
 
@@ -37,21 +37,23 @@ def index_tags(connection: Connection, tags: Mapping[int, Iterable[Tag]]) -> Non
         for key, value in map(split_tag, of_job)
     ]
     if rows:
-        connection.execute(insert_ignoring(connection, job_tags).on_conflict_do_nothing(), rows)
+        connection.execute(
+            insert_ignoring(connection.dialect.name, job_tags).on_conflict_do_nothing(), rows
+        )
 
 
 @cache
-def _replace_statement(dialect: str) -> tuple[Batch, Any]:
-    batch = Batch(dialect, "tagged", {"sequence": BIG, "tags": Text()})
-    matched = update(jobs).where(jobs.c.sequence == batch.rows.c.sequence)
-    return batch, matched.values(tags=batch.rows.c.tags)
+def _replace_statement(dialect: str) -> BatchWrite:
+    def build(row: Any) -> Any:
+        return update(jobs).where(jobs.c.sequence == row.sequence).values(tags=row.tags)
+
+    return BatchWrite(dialect, {"sequence": BIG, "tags": Text()}, build)
 
 
 def replace_tags(connection: Connection, tags: Mapping[int, tuple[Tag, ...]]) -> None:
     """Store the whole tag sets of jobs whose handlers added some."""
     if not tags:
         return
-    batch, statement = _replace_statement(connection.dialect.name)
     texts = [encode_tags(of_job) for of_job in tags.values()]
-    connection.execute(statement, batch.parameters([list(tags), texts]))
+    _replace_statement(connection.dialect.name).execute(connection, [list(tags), texts])
     index_tags(connection, tags)
