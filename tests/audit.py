@@ -20,15 +20,15 @@ from latchwork.decisions.transitions import (
     REVIVED,
 )
 from latchwork.store import schema
+from latchwork.store.outcomes import OPERATOR_CANCEL
 
 FAILING_MOVES = {
     (JobState.LEASED, JobState.SCHEDULED),
     (JobState.LEASED, JobState.DEAD_LETTERED),
 }
 
-ONLY_WORKFLOW_RETRY = {(edge.source, edge.target) for edge in REVIVED} - {
-    (edge.source, edge.target) for edge in (REQUEUED_DEAD, REQUEUED_QUARANTINED)
-}
+REQUEUES = {(edge.source, edge.target) for edge in (REQUEUED_DEAD, REQUEUED_QUARANTINED)}
+ONLY_WORKFLOW_RETRY = {(edge.source, edge.target) for edge in REVIVED} - REQUEUES
 
 AnyRow = Row[Any]
 
@@ -43,6 +43,7 @@ class Tables:
     outputs: frozenset[int]
     queues: frozenset[str]
     counted: Counter[tuple[str, JobState]]
+    actions: Counter[tuple[str, str]]
 
     def job(self, sequence: int) -> str:
         """How a sentence names a job."""
@@ -77,6 +78,9 @@ def read_tables(connection: Connection) -> Tables:
         outputs=frozenset(connection.scalars(select(schema.outputs.c.job_sequence))),
         queues=frozenset(connection.scalars(select(schema.queues.c.name))),
         counted=read_counters(connection),
+        actions=Counter(
+            (row.action, row.subject) for row in connection.execute(select(schema.audit))
+        ),
     )
 
 
@@ -261,6 +265,18 @@ def counters_are_exact(tables: Tables) -> Iterator[str]:
         yield f"queue {queue} has jobs and no row"
 
 
+def actions_are_audited(tables: Tables) -> Iterator[str]:
+    """Each requeue has its audit row, and each operator's cancel; a refused one has none."""
+    for sequence, job in tables.jobs.items():
+        requeues = tables.actions["requeue", str(job.id)]
+        moves = sum((row.previous_state, row.state) in REQUEUES for row in tables.logs[sequence])
+        if tables.whole_log(sequence) and job.workflow_id is None and moves != requeues:
+            yield f"{tables.job(sequence)}: {moves} requeues, {requeues} audit rows"
+        asked = job.cause_code == OPERATOR_CANCEL or job.cancel_requested_by is not None
+        if asked and not tables.actions["cancel", str(job.id)]:
+            yield f"{tables.job(sequence)} was cancelled by nobody"
+
+
 CHECKS: tuple[Check, ...] = (
     the_row_is_its_last_log_row,
     log_rows_are_legal_moves,
@@ -272,4 +288,5 @@ CHECKS: tuple[Check, ...] = (
     children_follow_their_parents,
     cascades_are_logged_after_their_parents,
     counters_are_exact,
+    actions_are_audited,
 )

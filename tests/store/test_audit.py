@@ -12,6 +12,7 @@ from tests.audit import (
     CHECKS,
     Check,
     a_claim_has_one_outcome,
+    actions_are_audited,
     attempts_and_claims_are_counted,
     audit,
     cascades_are_logged_after_their_parents,
@@ -136,6 +137,16 @@ VIOLATIONS: dict[Check, dict[str, str]] = {
     cascades_are_logged_after_their_parents: {
         "a child was cancelled before its parent ended": (
             f"{LOG} position = -1 WHERE job_sequence = 5 AND ordinal = 1"
+        ),
+    },
+    actions_are_audited: {
+        "a requeue has no audit row": (
+            f"{LOG} previous_state = 'dead_lettered', state = 'scheduled' "
+            "WHERE job_sequence = 1 AND ordinal = 2"
+        ),
+        "a cancel has no audit row": f"{JOBS} cause_code = 'operator_cancel' WHERE sequence = 5",
+        "a cancel that was asked for has none": (
+            f"{JOBS} cancel_requested_by = 'ann' WHERE sequence = 2"
         ),
     },
     counters_are_exact: {
