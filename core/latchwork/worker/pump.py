@@ -170,7 +170,8 @@ class Pump:
 
     def _tell_lost(self, holds: Sequence[Hold]) -> None:
         attempts = [self._attempts[hold] for hold in holds if hold in self._attempts]
-        logger.warning("%d leases were lost; their handlers are told to stop", len(attempts))
+        if attempts:  # a renewal that crossed its job's outcome is no news
+            logger.warning("%d leases were lost; their handlers are told to stop", len(attempts))
         self._step(LeasesLost(self._loop.time(), holds))
         self._signals.lost.tell(attempt.job.id for attempt in attempts)
 
