@@ -36,7 +36,8 @@ def main() -> None:
 
 def _end_with_parent() -> None:
     """Standard input is a pipe that nobody writes to: it ends when the parent does, however."""
-    sys.stdin.buffer.read()
+    # Not by way of sys.stdin: its buffer would be locked when the interpreter ends.
+    os.read(sys.stdin.fileno(), 1)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
