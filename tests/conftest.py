@@ -14,7 +14,12 @@ from latchwork.store import migrate
 from latchwork.store.database import Database
 from latchwork.store.engines import make_engine, reading
 from tests.audit import audit
-from tests.postgres_server import PostgresInstance, postgres_database, postgres_instance
+from tests.postgres_server import (
+    DatabasePool,
+    PostgresInstance,
+    postgres_database,
+    postgres_instance,
+)
 
 DATABASES = ("sqlite", "postgres")
 
@@ -42,11 +47,9 @@ def sqlite_url(
 
 
 @pytest.fixture
-def postgres_url(
-    request: pytest.FixtureRequest, postgres_server: URL, postgres_template: str
-) -> Iterator[str]:
+def postgres_url(request: pytest.FixtureRequest, postgres_pool: DatabasePool) -> Iterator[str]:
     """A migrated database on the run's PostgreSQL server."""
-    with postgres_database(postgres_server, postgres_template) as url:
+    with postgres_pool.database() as url:
         yield url.render_as_string(hide_password=False)
         audit_after(request, url)
 
@@ -96,12 +99,14 @@ def postgres_server() -> Iterator[URL]:
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_server: URL) -> Iterator[str]:
-    """A migrated database that every test's database is a copy of."""
-    with postgres_database(postgres_server) as url:
-        make_schema(url)
-        assert url.database
-        yield url.database
+def postgres_pool(postgres_server: URL) -> Iterator[DatabasePool]:
+    """Databases for the tests, copies of a migrated one."""
+    with postgres_database(postgres_server) as template:
+        make_schema(template)
+        assert template.database
+        pool = DatabasePool(postgres_server, template.database)
+        yield pool
+        pool.close()
 
 
 @pytest.fixture(scope="session")
