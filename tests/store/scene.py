@@ -97,6 +97,8 @@ class Scene:
             kind, due = OutcomeKind.FAILURE, self.now + timedelta(seconds=retry_in or 0)
         else:
             kind, due = KINDS[state], None
+        if state is JobState.CANCELLED:
+            self.cancel(claimed.id)  # nobody is cancelled unasked
         if cause is None and state in (JobState.DEAD_LETTERED, JobState.QUARANTINED):
             cause = Cause("attempts_exhausted", type="ValueError", text="a secret")
         report = Report(

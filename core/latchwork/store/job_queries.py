@@ -53,7 +53,9 @@ def _terms(job_filter: JobFilter) -> Iterator[Term]:
     if states:
         words = [literal_column(f"'{state.value}'", State) for state in dict.fromkeys(states)]
         yield Term(
-            lambda row: row.state.in_(words), tuple(_along(jobs.c.state == word) for word in words)
+            lambda row: row.state.in_(words),
+            (jobs.c.state,),
+            tuple(_along(jobs.c.state == word) for word in words),
         )
     if job_filter.wire_name is not None:
         yield _equals(jobs.c.wire_name, job_filter.wire_name, walked=True)
@@ -71,7 +73,7 @@ def _along(*conditions: ColumnElement[bool]) -> Walk:
 
 def _equals(column: ColumnElement[Any], value: str, *, walked: bool) -> Term:
     walks = (_along(column == value),) if walked else ()
-    return Term(lambda row: row[column.key] == value, walks)
+    return Term(lambda row: row[column.key] == value, (column,), walks)
 
 
 def _tag_term(tag: Tag) -> Term:
@@ -80,5 +82,6 @@ def _tag_term(tag: Tag) -> Term:
     tagged = select(*LIST_COLUMNS).join(job_tags, job_tags.c.job_sequence == jobs.c.sequence)
     return Term(
         lambda row: exists().where(job_tags.c.job_sequence == row.sequence, *same),
+        (),
         (Walk(tagged.where(*same), job_tags.c.job_sequence),),
     )

@@ -6,14 +6,14 @@ fill the page; then by many more, along each filter's index in turn. A search th
 says where it stopped, and the page's cursor goes on from there.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, select, union_all
 
 MAX_PAGE_ROWS = 200
-WALK_BOUNDS = (500, 20_000)
+WALK_BOUNDS = (500, 10_000)
 """Candidates that a filtered search looks at: in its first try, and at most."""
 
 
@@ -39,9 +39,13 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One filter: a test on candidates, and the walks that meet every row it lets pass, if any."""
+    """One filter: a test on candidates, and the walks that meet every row it lets pass, if any.
+
+    ``columns`` are what the test looks at: a candidate is no wider than the tests need.
+    """
 
     test: Callable[[Any], ColumnElement[bool]]
+    columns: tuple[ColumnElement[Any], ...]
     walks: tuple[Walk, ...] = ()
 
 
@@ -124,21 +128,40 @@ class Listing:
         bound: int,
     ) -> Found:
         walks = (self.everything,) if driver is None else driver.walks
-        candidates = _along(walks, cursor, bound).subquery("candidates")
-        tests = [term.test(candidates.c) for term in self.terms if term is not driver]
-        order = _direction(candidates.c[self.name], cursor)
-        rows = connection.execute(
-            select(candidates).where(*tests).order_by(order).limit(limit + 1)
-        ).all()
+        others = [term for term in self.terms if term is not driver]
+        tested = dict.fromkeys(column for term in others for column in term.columns)
+        candidates = self._keys(walks, cursor, bound, tested).subquery("candidates")
+        key = candidates.c[self.name]
+        hits = (
+            select(key)
+            .where(*(term.test(candidates.c) for term in others))
+            .order_by(_direction(key, cursor))
+            .limit(limit + 1)
+            .subquery("hits")
+        )
+        whole = self.everything.rows.join(hits, self.everything.key == hits.c[self.name])
+        rows = connection.execute(whole.order_by(_direction(self.everything.key, cursor))).all()
         if len(rows) > limit:
             return Found(rows[:limit], more=True)
-        keys = tuple(Walk(walk.rows.with_only_columns(walk.key), walk.key) for walk in walks)
-        last = _along(keys, cursor, bound).subquery("last")
-        key = last.c[0]
+        last = self._keys(walks, cursor, bound, ()).subquery("last")
+        key = last.c[self.name]
         stopped_at = connection.scalar(
             select(key).order_by(_direction(key, cursor)).offset(bound - 1).limit(1)
         )
         return Found(rows, more=False, stopped_at=stopped_at)
+
+    def _keys(
+        self,
+        walks: tuple[Walk, ...],
+        cursor: Cursor | None,
+        limit: int,
+        columns: Iterable[ColumnElement[Any]],
+    ) -> Select[Any]:
+        narrow = [
+            Walk(walk.rows.with_only_columns(walk.key.label(self.name), *columns), walk.key)
+            for walk in walks
+        ]
+        return _along(tuple(narrow), cursor, limit)
 
 
 def _along(walks: tuple[Walk, ...], cursor: Cursor | None, limit: int) -> Select[Any]:

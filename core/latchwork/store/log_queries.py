@@ -83,21 +83,22 @@ def _along(*conditions: ColumnElement[bool]) -> Walk:
 
 
 def _terms(connection: Connection, log_filter: LogFilter) -> Iterator[Term]:
+    columns = transitions.c
     if log_filter.job_id is not None:
         # One job has few rows, found by its own index.
         found = select(jobs.c.sequence).where(jobs.c.id == log_filter.job_id)
         sequence = connection.scalar(found) or 0
         same = transitions.c.job_sequence == sequence
-        yield Term(lambda row: row.job_id == log_filter.job_id, (_along(same),))
+        yield Term(lambda row: row.job_id == log_filter.job_id, (columns.job_id,), (_along(same),))
     if log_filter.failing:
-        yield Term(_failing, (_along(_failing(transitions.c)),))
+        yield Term(_failing, (columns.previous_state, columns.state), (_along(_failing(columns)),))
     if log_filter.states:
         states = set(log_filter.states)
-        yield Term(lambda row: row.state.in_(states))
+        yield Term(lambda row: row.state.in_(states), (columns.state,))
     if log_filter.queue is not None:
-        yield Term(lambda row: row.queue == log_filter.queue)
+        yield Term(lambda row: row.queue == log_filter.queue, (columns.queue,))
     if log_filter.wire_name is not None:
-        yield Term(lambda row: row.wire_name == log_filter.wire_name)
+        yield Term(lambda row: row.wire_name == log_filter.wire_name, (columns.wire_name,))
 
 
 def _failing(row: Any) -> ColumnElement[bool]:
