@@ -38,16 +38,10 @@ class RetryPolicy:
 
 def delay_seconds(policy: RetryPolicy, attempt: int, chance: float = 0.0) -> float:
     """The wait after failed attempt ``attempt`` (from 1); ``chance`` is random, in [0, 1)."""
-    ceiling = policy.cap_seconds
-    if policy.base_seconds <= 0:
-        return 0.0
-    # Compare exponents first: factor ** (n - 1) overflows for large n.
-    exponent = attempt - 1
-    limit = ceiling / policy.base_seconds
-    if limit <= 0:
-        return 0.0
-    reaches_cap = policy.factor > 1 and exponent * math.log(policy.factor) >= math.log(limit)
-    delay = ceiling if reaches_cap else min(ceiling, policy.base_seconds * policy.factor**exponent)
+    try:
+        delay = min(policy.cap_seconds, policy.base_seconds * policy.factor ** (attempt - 1))
+    except OverflowError:
+        delay = policy.cap_seconds
     return delay * (1 - policy.jitter * chance)
 
 
