@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from latchwork.store.database import Database
 from latchwork.store.enqueueing import NewJob, enqueued_at, insert_jobs, stored_ids
 from latchwork.store.lost_answers import repeat_until_answered
 from latchwork.store.workflow_rows import insert_workflow, lock_members
-from latchwork.values import checked_name, checked_tags
+from latchwork.values import checked_id, checked_name, checked_tags
 from latchwork.views import Tag
 from latchwork.workflows import StartedWorkflow, Step, Workflow, new_step
 
@@ -97,7 +97,7 @@ class Client:
         It never runs before its own ``due_at``. Raises UnknownParent if no such job is stored.
         """
         new = self._new_job(call, due_at=due_at, queue=queue, tags=tags, job_id=job_id)
-        new = replace(new, parents=(_checked_id("parent", parent),), mode=_checked_mode(mode))
+        new = replace(new, parents=(checked_id("parent", parent),), mode=_checked_mode(mode))
         ids_are_new = job_id is None
         self._insert([new], ids_are_new=ids_are_new, exist_ok=exist_ok, connection=connection)
         return new.id
@@ -113,7 +113,7 @@ class Client:
         workflow_id = uuid7()
         ids = {step.name: uuid7() for step in steps}
         new = [self._new_member(step, workflow_id, ids) for step in steps]
-        now = self._now()
+        now = self._database.now()
 
         def insert(connection: "Connection") -> None:
             insert_workflow(connection, workflow_id, name=workflow.name, now=now)
@@ -138,21 +138,20 @@ class Client:
 
         Raises InvalidWorkflow for an unknown workflow, a step name in use or an unknown step.
         """
+        checked_id("workflow_id", workflow_id)
         added = new_step(step, call, after, mode, queue, tags)
         new = self._new_member(added, workflow_id, {step: uuid7()}, known_parents=False)
-        now = self._now()
+        now = self._database.now()
 
         def insert(connection: "Connection") -> None:
             members = lock_members(connection, workflow_id)
+            if members is not None and members.get(step) == new.id:
+                raise DuplicateJob(new.id)  # this call's own row, its answer was lost
             parents = _parents_of(added, workflow_id, members)
             insert_jobs(connection, [replace(new, parents=parents)], now=now, ids_are_new=True)
 
         self._write(insert, [new], now, connection)
         return new.id
-
-    def _now(self) -> datetime:
-        self._database.prepare()  # measures the database's clock at first use
-        return self._database.clock.now()
 
     def _new_job(
         self,
@@ -167,12 +166,12 @@ class Client:
             raise InvalidValue("call", "must be made by job_type.bind(...)")
         job_type = call.job_type
         return NewJob(
-            id=uuid7() if job_id is None else _checked_id("job_id", job_id),
+            id=uuid7() if job_id is None else checked_id("job_id", job_id),
             wire_name=job_type.wire_name,
             queue=job_type.queue if queue is None else checked_name("queue", queue),
             payload=call.payload,
             retry=job_type.retry,
-            due_at=self._now() if due_at is None else _checked_time("due_at", due_at),
+            due_at=self._database.now() if due_at is None else _checked_time("due_at", due_at),
             tags=checked_tags((*job_type.tags, *_as_tags(tags))),
         )
 
@@ -193,7 +192,7 @@ class Client:
         exist_ok: bool,
         connection: "CallersConnection | None",
     ) -> None:
-        now = self._now()
+        now = self._database.now()
 
         def insert(connection: "Connection") -> None:
             if exist_ok and stored_ids(connection, [job.id for job in new]):
@@ -244,12 +243,6 @@ def _as_tags(tags: Iterable[Tag]) -> Iterable[Tag]:
     return tags
 
 
-def _checked_id(field: str, value: object) -> UUID:
-    if not isinstance(value, UUID):
-        raise InvalidValue(field, f"must be a UUID, not {type(value).__name__}")
-    return value
-
-
 def _checked_mode(mode: DependencyMode) -> DependencyMode:
     try:
         return DependencyMode(mode)
@@ -260,7 +253,11 @@ def _checked_mode(mode: DependencyMode) -> DependencyMode:
 def _checked_time(field: str, value: object) -> datetime:
     if not isinstance(value, datetime) or value.utcoffset() is None:
         raise InvalidValue(field, "must be a datetime with a time zone")
-    return value
+    try:
+        # Stored in UTC, and read back: also the first and last days of the calendar must fit.
+        return value.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidValue(field, "is outside the years 1 to 9999 in UTC") from error
 
 
 class AsyncClient:

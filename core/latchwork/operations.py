@@ -7,7 +7,7 @@ from uuid_utils.compat import uuid7
 from latchwork.store import operator_actions
 from latchwork.store.database import Database
 from latchwork.store.lost_answers import repeat_until_answered
-from latchwork.values import checked_name
+from latchwork.values import checked_id, checked_name
 from latchwork.views import ActionPreview, CancelResult, RequeueResult
 
 
@@ -25,6 +25,7 @@ class Operator:
 
     def cancel(self, job_id: UUID, *, actor: str) -> CancelResult:
         """Cancel a waiting job now, or ask the worker of a running one to stop it (section 2)."""
+        checked_id("job_id", job_id)
         checked_name("actor", actor)
         request_id = uuid7()
         answer = repeat_until_answered(
@@ -32,7 +33,7 @@ class Operator:
                 operator_actions.cancel,
                 job_id,
                 actor=actor,
-                now=self._database.clock.now(),
+                now=self._database.now(),
                 request_id=request_id,
             ),
             ids=[job_id],
@@ -42,6 +43,7 @@ class Operator:
 
     def requeue(self, job_id: UUID, *, actor: str) -> RequeueResult:
         """Give a Dead-Lettered or Quarantined job a new life, due now (edges 10 and 11)."""
+        checked_id("job_id", job_id)
         checked_name("actor", actor)
         request_id = uuid7()
         answer = repeat_until_answered(
@@ -49,7 +51,7 @@ class Operator:
                 operator_actions.requeue,
                 job_id,
                 actor=actor,
-                now=self._database.clock.now(),
+                now=self._database.now(),
                 request_id=request_id,
             ),
             ids=[job_id],
@@ -59,8 +61,8 @@ class Operator:
 
     def preview_cancel(self, job_id: UUID) -> ActionPreview | None:
         """What ``cancel`` would do now, to how many jobs; None for an unknown job."""
-        return self._database.read(operator_actions.preview_cancel, job_id)
+        return self._database.read(operator_actions.preview_cancel, checked_id("job_id", job_id))
 
     def preview_requeue(self, job_id: UUID) -> ActionPreview | None:
         """What ``requeue`` would do now, and what stays cancelled; None for an unknown job."""
-        return self._database.read(operator_actions.preview_requeue, job_id)
+        return self._database.read(operator_actions.preview_requeue, checked_id("job_id", job_id))

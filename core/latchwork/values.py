@@ -5,6 +5,7 @@ import math
 import unicodedata
 from collections.abc import Iterable
 from typing import NoReturn
+from uuid import UUID
 
 from latchwork.errors import InvalidValue, ValueTooLarge
 from latchwork.views import Tag
@@ -40,6 +41,13 @@ def checked_name(field: str, value: str, max_characters: int = MAX_NAME_CHARACTE
         unicodedata.category(character) in _REFUSED_CATEGORIES for character in value
     ):
         raise InvalidValue(field, "must not hold control characters or lone surrogates")
+    return value
+
+
+def checked_id(field: str, value: UUID) -> UUID:
+    """``value`` if it is a UUID; raises InvalidValue for anything else."""
+    if not isinstance(value, UUID):
+        raise InvalidValue(field, f"must be a UUID, not {type(value).__name__}")
     return value
 
 

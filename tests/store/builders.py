@@ -113,6 +113,8 @@ class Store:
         """Bring a Scheduled or Leased job to this end."""
         leased = self.state(job_id) is S.LEASED
         hold = self.hold(job_id) if leased else self.lease(job_id)
+        if state is S.CANCELLED:
+            self.cancel(job_id)
         self.finish(hold, ENDS[state], **given)
         assert self.state(job_id) is state
 

@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from latchwork.decisions.states import JobState
 from latchwork.store import schema
-from latchwork.store.claiming import ClaimedJob
+from latchwork.store.claiming import ClaimedJob, claim
 from tests.store.builders import LEASE_SECONDS, START, WORKER, Store
 
 S = JobState
@@ -124,8 +124,6 @@ def test_a_claim_and_its_log_row_are_one_transaction(store: Store) -> None:
 
     class Stopped(Exception):
         pass
-
-    from latchwork.store.claiming import claim
 
     def claim_and_stop(connection: Any) -> None:
         claim(connection, worker_id=WORKER, queue="mail", limit=1, lease_seconds=60, now=store.now)

@@ -62,10 +62,8 @@ def test_the_sweep_reads_the_policy_and_longest_lapsed_first(store: Store) -> No
 
 def test_a_sweep_writes_only_where_claim_and_expiry_are_as_it_read_them(store: Store) -> None:
     renewed, finished, again = (store.in_state(S.LEASED) for _ in range(3))
-    verdicts = []
     store.wait(LEASE_SECONDS)
-    for job in store.lapsed():
-        verdicts.append(LapseVerdict(job, store.now))
+    verdicts = [LapseVerdict(job, store.now) for job in store.lapsed()]
     assert len(verdicts) == 3
     store.now -= timedelta(seconds=1)
     store.renew(store.hold(renewed))

@@ -93,6 +93,7 @@ def test_a_repeated_report_is_answered_with_the_outcome_that_stood(
 ) -> None:
     job_id = store.enqueue()
     hold = store.lease(job_id)
+    store.cancel(job_id)
     first = store.finish(hold, kind)
     before = store.dump()
     for repeated in KINDS:
@@ -142,6 +143,7 @@ def test_each_report_of_a_batch_is_fenced_on_its_own_and_answered_in_order(store
     jobs = store.enqueue_all([store.new_job(queue="batch") for _ in range(6)])
     holds = [job.hold for job in store.claim("batch", limit=6)]
     store.finish(holds[1])
+    store.cancel(jobs[3])
     reports = [
         Report(holds[5], SUCCESS),
         Report(holds[1], FAILURE),

@@ -1,5 +1,7 @@
 """Latches: what each parent's end does to the children that wait for it."""
 
+from itertools import pairwise
+
 import pytest
 
 from latchwork.decisions.states import JobState
@@ -94,7 +96,7 @@ def test_a_cascade_names_each_childs_own_parent_and_the_one_root(store: Store) -
     for _ in range(4):
         chain.append(store.enqueue(chain[-1]))
     store.end(root, S.QUARANTINED)
-    for parent, child in zip(chain, chain[1:], strict=False):
+    for parent, child in pairwise(chain):
         row = store.row(child)
         assert (row.cause_parent_id, row.cause_root_id) == (parent, root)
         assert row.cause_parent_state is (S.QUARANTINED if parent == root else S.CANCELLED)

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from latchwork.errors import InvalidConnection, RetryTransaction
 from latchwork.store.database import Database, translated
+from latchwork.store.dialects import commits_by_itself
 from latchwork.store.races import LostRace
 
 T = TypeVar("T")
@@ -21,11 +22,12 @@ def on_callers_connection(
     A refused call leaves the caller's transaction as it was. Raises InvalidConnection for a
     connection that cannot carry it, RetryTransaction after a lost race.
     """
-    connection = given.connection() if isinstance(given, Session) else given
-    _check(database, connection)
     try:
-        with translated(None), connection.begin_nested():
-            return work(connection)
+        with translated(None):
+            connection = given.connection() if isinstance(given, Session) else given
+            _check(database, connection)
+            with connection.begin_nested():
+                return work(connection)
     except LostRace as lost:
         raise RetryTransaction(
             f"the transaction lost a race ({lost.code}): roll it back and run it again"
@@ -42,5 +44,5 @@ def _check(database: Database, connection: Connection) -> None:
         )
     if database.is_sqlite and connection.engine.pool is not database.engine.pool:
         raise InvalidConnection("on SQLite the connection must come from app.engine")
-    if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
+    if commits_by_itself(connection):
         raise InvalidConnection("the connection is in AUTOCOMMIT: it has no transaction to join")

@@ -85,6 +85,11 @@ class Database:
             self._run(reading, self._measure_clock)
             self._ready = True
 
+    def now(self) -> datetime:
+        """The time by the database's clock, which is measured at first use."""
+        self.prepare()
+        return self.clock.now()
+
     def synchronise_clock(self) -> None:
         """Measure the offset to PostgreSQL's clock again; SQLite's clock is the host's."""
         self._run(reading, self._measure_clock)

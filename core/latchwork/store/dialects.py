@@ -50,6 +50,17 @@ def is_sqlite(connection: Connection) -> bool:
     return connection.dialect.name == "sqlite"
 
 
+def commits_by_itself(connection: Connection) -> bool:
+    """Whether there is no transaction on ``connection``: each statement is its own."""
+    if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
+        return True
+    # SQLite's driver is told to keep out of it: our engine begins every transaction itself.
+    if is_sqlite(connection):
+        return False
+    driver: Any = connection.connection.dbapi_connection
+    return connection.dialect.detect_autocommit_setting(driver)
+
+
 class Batch:
     """Rows as array parameters: a selectable ``rows`` and the ``parameters`` that fill it.
 

@@ -3,16 +3,20 @@
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select
 
-from latchwork.store.dialects import locking
+from latchwork.store.dialects import insert_ignoring, locking
 from latchwork.store.schema import jobs, workflows
 
 
 def insert_workflow(connection: Connection, workflow_id: UUID, *, name: str, now: datetime) -> None:
-    """Write down a workflow that starts; its members follow in the same transaction."""
+    """Write down a workflow that starts; its members follow in the same transaction.
+
+    A repeat after a lost answer meets its own row, and its members are then duplicates.
+    """
     values = {"id": workflow_id, "name": name, "created_at": now}
-    connection.execute(insert(workflows), values)
+    statement = insert_ignoring(connection.dialect.name, workflows).on_conflict_do_nothing()
+    connection.execute(statement, values)
 
 
 def lock_members(connection: Connection, workflow_id: UUID) -> dict[str, UUID] | None:
