@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,11 @@ from tests.postgres_server import (
 )
 
 DATABASES = ("sqlite", "postgres")
+
+
+def pytest_configure() -> None:
+    """A run that is told to end takes its PostgreSQL server along, as after Ctrl-C."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(params=DATABASES)
