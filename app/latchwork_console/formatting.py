@@ -58,7 +58,7 @@ def rfc3339(at: datetime) -> str:
 
 def figure(value: float) -> str:
     """A number with separators: ``1,204,551``; one decimal under ten when there is one."""
-    if isinstance(value, float) and value < 10 and value != int(value):
+    if 0 < value < 10 and value != round(value):
         return f"{value:.1f}"
     return f"{round(value):,}"
 

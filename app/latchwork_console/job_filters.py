@@ -1,7 +1,6 @@
 """Filters as they stand in the address: parsed with bounds, written back as chips and links."""
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -9,6 +8,8 @@ from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 
 from latchwork.decisions.states import JobState
+from latchwork.errors import InvalidValue
+from latchwork.log_tail import Place
 from latchwork.views import JobFilter, LogFilter, Tag
 from latchwork_console.formatting import tag_parameter, tag_text
 
@@ -18,7 +19,6 @@ MAX_TAG_CHARACTERS = 64 + 1 + 256
 MAX_CURSOR_CHARACTERS = 200
 MAX_TOKEN_CHARACTERS = 4_000
 MAX_POSITION = 2**63 - 1
-_TOKEN = re.compile(r"[0-9]{1,19}(~[0-9]{1,19}(-[0-9]{1,19})?(,[0-9]{1,19}(-[0-9]{1,19})?)*)?")
 
 
 class BadParameter(HTTPException):
@@ -134,9 +134,12 @@ def read_token(text: str | None, name: str) -> str | None:
     """
     if not text:
         return None
-    if len(text) > MAX_TOKEN_CHARACTERS or not _TOKEN.fullmatch(text):
+    if len(text) > MAX_TOKEN_CHARACTERS:
         raise BadParameter(name, "is not a place in the log")
-    return text
+    try:
+        return str(Place.parse(text))
+    except InvalidValue:
+        raise BadParameter(name, "is not a place in the log") from None
 
 
 def read_tag(query: QueryParams) -> Tag | None:
@@ -212,43 +215,35 @@ def log_query(log: LogFilter) -> dict[str, object]:
 
 def job_chips(jobs: JobFilter) -> tuple[FilterChip, ...]:
     """The active filters of a job listing, beside its states, which are tabs."""
-    fields = (
+    return _chips(
+        job_query(jobs),
         ("queue", "queue", jobs.queue),
         ("wire name", "wire_name", jobs.wire_name),
         ("tag", "tag", None if jobs.tag is None else tag_text(jobs.tag)),
-        ("cause", "cause_code", jobs.cause_code),
+        ("cause", "cause", jobs.cause_code),
         ("exception", "cause_type", jobs.cause_type),
-    )
-    return tuple(
-        FilterChip(label, value, job_query(replace(jobs, **{field: None})))
-        for label, field, value in fields
-        if value is not None
     )
 
 
 def log_chips(log: LogFilter) -> tuple[FilterChip, ...]:
-    """The active filters of the log."""
-    chips = [
-        FilterChip(
-            "to",
-            state.label,
-            log_query(replace(log, states=tuple(one for one in log.states if one is not state))),
-        )
-        for state in log.states
-    ]
-    fields = (
+    """The active filters of the log, beside its states, which are tabs."""
+    return _chips(
+        log_query(log),
         ("queue", "queue", log.queue),
         ("wire name", "wire_name", log.wire_name),
-        ("job", "job_id", None if log.job_id is None else str(log.job_id)),
+        ("job", "job", None if log.job_id is None else str(log.job_id)),
+        ("", "failing", "failing only" if log.failing else None),
     )
-    chips += [
-        FilterChip(label, value, log_query(replace(log, **{field: None})))
-        for label, field, value in fields
+
+
+def _chips(
+    query: dict[str, object], *fields: tuple[str, str, str | None]
+) -> tuple[FilterChip, ...]:
+    return tuple(
+        FilterChip(label, value, query | {parameter: None})
+        for label, parameter, value in fields
         if value is not None
-    ]
-    if log.failing:
-        chips.append(FilterChip("", "failing only", log_query(replace(log, failing=False))))
-    return tuple(chips)
+    )
 
 
 def _encodable(text: str) -> bool:

@@ -1,8 +1,10 @@
 """Templates become answers here: one environment, one way to link, one way to respond."""
 
+import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import cache
 from functools import partial as bind
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from urllib.parse import quote, urlencode
@@ -40,6 +42,22 @@ class Surroundings:
     message: Message | None = None
 
 
+@cache
+def _environment() -> Environment:
+    """The templates, compiled once per process."""
+    environment = Environment(
+        loader=FileSystemLoader(asset_dir("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters.update(FILTERS)
+    environment.globals.update(JobState=JobState, Permission=Permission, relative=relative)
+    return environment
+
+
 class Renderer:
     """Renders templates, with autoescape always and undefined names refused."""
 
@@ -47,18 +65,7 @@ class Renderer:
         """``paths`` maps a route's name to its path, such as ``/jobs/{job_id}``."""
         self._paths = paths
         self.static = StaticFiles(asset_dir("static"))
-        self._environment = Environment(
-            loader=FileSystemLoader(asset_dir("templates")),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            auto_reload=False,
-        )
-        self._environment.filters.update(FILTERS)
-        self._environment.globals.update(
-            JobState=JobState, Permission=Permission, relative=relative
-        )
+        self._environment = _environment()
 
     def link(self, prefix: str, route_name: str, /, **values: object) -> str:
         """A path-only address: route parameters fill the path, all other values make the query.
@@ -149,5 +156,7 @@ def respond_json(value: object, status: int = 200) -> Response:
 
 def respond_json_lines(shapes: Iterable[object]) -> Response:
     """One JSON object per line, as the transition log is given out."""
-    lines = b"".join(JSONResponse(one).body + b"\n" for one in shapes)
+    lines = "".join(
+        json.dumps(one, ensure_ascii=False, separators=(",", ":")) + "\n" for one in shapes
+    )
     return Response(lines, media_type="application/x-ndjson", headers={"Vary": "Accept"})

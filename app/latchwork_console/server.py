@@ -73,6 +73,8 @@ def create_console(
         exception_handlers=PROBLEM_HANDLERS,
         lifespan=lifespan,
     )
+    # A redirect would name a scheme and host taken from the request.
+    starlette.router.redirect_slashes = False
     starlette.state.console = console
     return starlette
 
