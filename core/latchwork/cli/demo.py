@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -66,8 +67,14 @@ def demo(
 @contextmanager
 def _stop_on_signals() -> Iterator[threading.Event]:
     stop = threading.Event()
+
+    def handle(_signal: int, _frame: FrameType | None) -> None:
+        if not stop.is_set():
+            stop.set()
+            typer.echo("stopping")
+
     signals = (signal.SIGINT, signal.SIGTERM)
-    previous = {one: signal.signal(one, lambda *_: stop.set()) for one in signals}
+    previous = {one: signal.signal(one, handle) for one in signals}
     try:
         yield stop
     finally:

@@ -13,7 +13,7 @@ from latchwork.demo.application import app
 
 LEASE_SECONDS = 5
 """Short, so that one sees what becomes of the jobs of a node that was killed."""
-GRACE_SECONDS = 2
+GRACE_SECONDS = 1
 
 JOBS = (inventory, shop)
 """Imported for their job types: a node runs those that are registered."""

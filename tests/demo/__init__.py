@@ -1,0 +1,1 @@
+"""Tests of the demo, started as its users start it."""
