@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, exists, literal_column, select
+from sqlalchemy import ColumnElement, Connection, exists, select
 
 from latchwork.decisions.states import JobState
 from latchwork.errors import InvalidValue
 from latchwork.store.job_rows import LIST_COLUMNS, job_view
 from latchwork.store.keyset import Cursor, Listing, Term, Walk
-from latchwork.store.schema import State, job_tags, jobs
+from latchwork.store.schema import job_tags, jobs
 from latchwork.store.tags import split_tag
 from latchwork.views import JobFilter, JobPage, Tag
 
@@ -51,11 +51,11 @@ def _terms(job_filter: JobFilter) -> Iterator[Term]:
     if not states and (job_filter.cause_code is not None or job_filter.cause_type is not None):
         states = _CAUSED_STATES
     if states:
-        words = [literal_column(f"'{state.value}'", State) for state in dict.fromkeys(states)]
+        chosen = list(dict.fromkeys(states))
         yield Term(
-            lambda row: row.state.in_(words),
+            lambda row: row.state.in_(chosen),
             (jobs.c.state,),
-            tuple(_along(jobs.c.state == word) for word in words),
+            tuple(_along((jobs.c.state, state)) for state in chosen),
         )
     if job_filter.wire_name is not None:
         yield _equals(jobs.c.wire_name, job_filter.wire_name, walked=True)
@@ -67,21 +67,22 @@ def _terms(job_filter: JobFilter) -> Iterator[Term]:
         yield _equals(jobs.c.cause_type, job_filter.cause_type, walked=False)
 
 
-def _along(*conditions: ColumnElement[bool]) -> Walk:
-    return Walk(select(*LIST_COLUMNS).where(*conditions), jobs.c.sequence)
+def _along(*prefix: tuple[ColumnElement[Any], Any]) -> Walk:
+    return Walk(select(*LIST_COLUMNS), jobs.c.sequence, prefix)
 
 
 def _equals(column: ColumnElement[Any], value: str, *, walked: bool) -> Term:
-    walks = (_along(column == value),) if walked else ()
+    walks = (_along((column, value)),) if walked else ()
     return Term(lambda row: row[column.key] == value, (column,), walks)
 
 
 def _tag_term(tag: Tag) -> Term:
     key, value = split_tag(tag)
-    same = (job_tags.c.key == key, job_tags.c.value == value)
+    find = ((job_tags.c.key, key), (job_tags.c.value, value))
+    same = tuple(column == wanted for column, wanted in find)
     tagged = select(*LIST_COLUMNS).join(job_tags, job_tags.c.job_sequence == jobs.c.sequence)
     return Term(
         lambda row: exists().where(job_tags.c.job_sequence == row.sequence, *same),
         (),
-        (Walk(tagged.where(*same), job_tags.c.job_sequence),),
+        (Walk(tagged, job_tags.c.job_sequence, find),),
     )

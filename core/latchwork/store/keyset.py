@@ -7,10 +7,10 @@ says where it stopped, and the page's cursor goes on from there.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, select, union_all
+from sqlalchemy import ColumnElement, Connection, Select, literal, select, tuple_, union_all
 
 MAX_PAGE_ROWS = 200
 WALK_BOUNDS = (500, 10_000)
@@ -31,10 +31,35 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Rows that an index gives in the order of ``key``, a unique number."""
+    """Rows that an index gives in the order of ``key``, a unique number.
+
+    ``prefix`` are the index's columns before ``key``, with their values.
+    """
 
     rows: Select[Any]
     key: ColumnElement[int]
+    prefix: tuple[tuple[ColumnElement[Any], Any], ...] = ()
+
+    def from_cursor(self, cursor: Cursor | None, limit: int) -> Select[Any]:
+        """The first ``limit`` rows from ``cursor`` on.
+
+        The prefix is bounded from both sides instead of set equal, and ordered by: so no planner
+        prefers to walk another index of the key through rows that do not match.
+        """
+        columns = [column for column, _ in self.prefix]
+        values = [literal(value, column.type) for column, value in self.prefix]
+        rows = self.rows
+        newer = cursor is not None and cursor.newer
+        if columns:
+            low, high = tuple_(*columns) >= tuple_(*values), tuple_(*columns) <= tuple_(*values)
+            rows = rows.where(*([low, high] if cursor is None else [high if newer else low]))
+        if cursor is not None:
+            place = tuple_(*columns, self.key)
+            edge = tuple_(*values, literal(cursor.key, self.key.type))
+            rows = rows.where(place > edge if newer else place < edge)
+        return rows.order_by(*(_direction(one, cursor) for one in (*columns, self.key))).limit(
+            limit
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +183,7 @@ class Listing:
         columns: Iterable[ColumnElement[Any]],
     ) -> Select[Any]:
         narrow = [
-            Walk(walk.rows.with_only_columns(walk.key.label(self.name), *columns), walk.key)
+            replace(walk, rows=walk.rows.with_only_columns(walk.key.label(self.name), *columns))
             for walk in walks
         ]
         return _along(tuple(narrow), cursor, limit)
@@ -166,13 +191,7 @@ class Listing:
 
 def _along(walks: tuple[Walk, ...], cursor: Cursor | None, limit: int) -> Select[Any]:
     """The first ``limit`` rows of ``walks`` from ``cursor`` on, each along its own index."""
-    limited = []
-    for walk in walks:
-        rows = walk.rows
-        if cursor is not None:
-            beyond = walk.key > cursor.key if cursor.newer else walk.key < cursor.key
-            rows = rows.where(beyond)
-        limited.append(rows.order_by(_direction(walk.key, cursor)).limit(limit))
+    limited = [walk.from_cursor(cursor, limit) for walk in walks]
     if len(limited) == 1:
         return limited[0]
     merged = union_all(*(select(rows.subquery()) for rows in limited)).subquery("merged")
@@ -180,5 +199,5 @@ def _along(walks: tuple[Walk, ...], cursor: Cursor | None, limit: int) -> Select
     return select(merged).order_by(_direction(key, cursor)).limit(limit)
 
 
-def _direction(key: ColumnElement[int], cursor: Cursor | None) -> ColumnElement[int]:
+def _direction(key: ColumnElement[Any], cursor: Cursor | None) -> ColumnElement[Any]:
     return key.asc() if cursor is not None and cursor.newer else key.desc()
