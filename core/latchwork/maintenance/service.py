@@ -38,6 +38,11 @@ class ServiceThread:
         """End after the part under way."""
         self._stopping.set()
 
+    def join(self, timeout_seconds: float) -> None:
+        """Wait until it has ended, but no longer than this."""
+        if self._thread.is_alive():
+            self._thread.join(timeout_seconds)
+
     def _run(self) -> None:
         pause_seconds, faults = 0.0, 0
         while not self._stopping.wait(pause_seconds):

@@ -60,6 +60,11 @@ class LeaseKeeper:
         """End after the beat under way."""
         self._stopping.set()
 
+    def join(self, timeout_seconds: float) -> None:
+        """Wait until it has ended, but no longer than this."""
+        if self._thread.is_alive():
+            self._thread.join(timeout_seconds)
+
     def hold(self, holds: Iterable[Hold], expires_at: datetime) -> None:
         """Renew these from now on; their leases run until ``expires_at``. From any thread."""
         with self._lock:

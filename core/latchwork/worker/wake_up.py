@@ -10,7 +10,7 @@ from latchwork.store.database import Database
 
 logger = logging.getLogger(__name__)
 
-_LOOK_UP_SECONDS = 0.5
+_LOOK_UP_SECONDS = 0.2
 """How often a listener that hears nothing looks whether it is to stop."""
 
 
@@ -31,6 +31,11 @@ class WakeUp:
     def stop(self) -> None:
         """Listen no more; the thread ends within a moment."""
         self._stopping.set()
+
+    def join(self, timeout_seconds: float) -> None:
+        """Wait until it has ended, but no longer than this."""
+        if self._thread.is_alive():
+            self._thread.join(timeout_seconds)
 
     def _run(self) -> None:
         faults = 0

@@ -49,6 +49,9 @@ class Companion(Protocol):
     def stop(self) -> None:
         """End soon."""
 
+    def join(self, timeout_seconds: float) -> None:
+        """Wait until it has ended, but no longer than this."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
@@ -162,7 +165,7 @@ class Worker:
             for companion in companions:
                 companion.stop()
             execution.close()
-            await self._say_farewell()
+            await self._part_from(companions)
 
     async def _introduced(self) -> bool:
         """Bring the schema up to date and register the node, however long the database is away.
@@ -206,12 +209,18 @@ class Worker:
         )
         self._database.write(heartbeats.register_node, record)
 
-    async def _say_farewell(self) -> None:
-        with suppress(StoreError, TimeoutError):
+    async def _part_from(self, companions: Sequence[Companion]) -> None:
+        """Say that the node has stopped and wait for its threads, all in a moment or not at all."""
+        with suppress(TimeoutError):
             await asyncio.wait_for(
-                in_daemon_thread(partial(self._database.write, self._write_farewell)),
-                FAREWELL_SECONDS,
+                in_daemon_thread(partial(self._end_threads, companions)), FAREWELL_SECONDS
             )
+
+    def _end_threads(self, companions: Sequence[Companion]) -> None:
+        with suppress(StoreError):
+            self._database.write(self._write_farewell)
+        for companion in companions:
+            companion.join(FAREWELL_SECONDS)
 
     def _write_farewell(self, connection: "Connection") -> None:
         heartbeats.node_stopped(connection, self.worker_id, now=self._database.clock.now())
