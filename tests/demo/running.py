@@ -70,7 +70,7 @@ def running_demo(
         demo.end()
 
 
-def eventually(look: Callable[[], T], patience_seconds: float = PATIENCE_SECONDS) -> T:
+def eventually(look: Callable[[], T | None], patience_seconds: float = PATIENCE_SECONDS) -> T:
     """Look again and again until there is something to see, and return it."""
     deadline = time.monotonic() + patience_seconds
     while not (seen := look()):

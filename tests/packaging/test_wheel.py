@@ -1,5 +1,6 @@
 """What is built is whole: every module, template and static file, and it runs anywhere."""
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.demo.running import eventually, running_demo
 from tests.packaging.files import ROOT
 
 # Where the wheel holds what lies in a folder of the checkout.
@@ -84,3 +86,15 @@ def test_the_installed_wheel_finds_its_templates(elsewhere: Path) -> None:
     found, folder = run(["venv/bin/python", "-c", program], cwd=elsewhere).split()
     assert found == "True"
     assert Path(folder).is_relative_to(elsewhere)
+
+
+def test_the_installed_wheel_runs_the_demo(elsewhere: Path) -> None:
+    with running_demo(elsewhere, python=elsewhere / "venv/bin/python") as demo:
+        job = eventually(lambda: re.search(r"/jobs/[0-9a-f-]{36}", demo.get("/jobs").decode()))[0]
+        pages = ["/", "/log", "/jobs", "/queues", "/nodes", job, f"{job}/graph"]
+        assert {page: demo.status(page) for page in pages} == dict.fromkeys(pages, 200)
+        texts = "".join(demo.get(page).decode() for page in pages)
+        files = set(re.findall(r'(?:href|src)="(/static/[^"#]+)', texts))
+        assert files
+        assert {file: demo.status(file) for file in files} == dict.fromkeys(files, 200)
+        assert demo.end() == 0
