@@ -2,7 +2,7 @@
 
 Host allow list (against DNS rebinding), same-origin check on everything that writes, a bound on
 query strings, and one set of headers, errors included. Why the same-origin check is by headers
-alone: ``docs/decisions/same-origin-by-headers.md``.
+alone: ``docs/decisions/0008-same-origin-by-headers.md``.
 """
 
 import ipaddress

@@ -1,8 +1,6 @@
 """The live stream over a real server: nothing missed, nothing twice, limits, and a clean end."""
 
-import asyncio
 import re
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -20,11 +18,10 @@ from latchwork.views import LogFilter, TransitionView
 from latchwork_console import broadcaster as broadcasting
 from latchwork_console import streams
 from latchwork_console.broadcaster import Channel, Rows, Viewer, Wish
-from latchwork_console.server import create_console, run_console
+from latchwork_console.server import create_console
+from tests.console.served import WAIT_SECONDS, ServedConsole
 from tests.console.worlds import ADDRESS
 from tests.store.builders import Store
-
-WAIT_SECONDS = 20
 
 
 @dataclass
@@ -39,33 +36,6 @@ class Message:
     def positions(self) -> list[int]:
         """The positions of the rows it carries."""
         return [int(one) for one in re.findall(r'id="log-(\d+)"', self.data)]
-
-
-class ServedConsole:
-    """A console served by a thread of its own until ``stop``."""
-
-    def __init__(self, app: Latchwork) -> None:
-        self._app = app
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
-        self._thread.start()
-        assert self._started.wait(WAIT_SECONDS)
-
-    async def _serve(self) -> None:
-        self._stop = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-        await run_console(self._app, "127.0.0.1", 0, stop=self._stop, on_started=self._note_address)
-
-    def _note_address(self, address: str) -> None:
-        self.address = address
-        self._started.set()
-
-    def stop(self, within_seconds: float = WAIT_SECONDS) -> None:
-        """End the server; fails if it does not end in time."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(within_seconds)
-        assert not self._thread.is_alive()
 
 
 @pytest.fixture
