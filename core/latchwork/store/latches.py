@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Integer, select, union, update
 
 from latchwork.decisions.dependencies import OpenEdge, settle
-from latchwork.decisions.states import DependencyMode, JobState
+from latchwork.decisions.states import DependencyMode
 from latchwork.decisions.transitions import CANCELLED_WAITING, RELEASED
 from latchwork.store.dialects import BIG, BatchWrite, array, in_array
 from latchwork.store.moves import Cause, LockedJob, Move, lock_jobs
@@ -27,11 +27,9 @@ def _reach_statement(dialect: str) -> Any:
     waiting = (
         select(edges.c.child_sequence.label("sequence"))
         .join(child, child.c.sequence == edges.c.child_sequence)
-        .where(
-            edges.c.is_open,
-            child.c.state == JobState.AWAITING_PARENT,
-            child.c.mode == DependencyMode.ON_SUCCESS,
-        )
+        # An open edge says that the child waits. Asking for its state as well would let a planner
+        # begin with all jobs that wait.
+        .where(edges.c.is_open, child.c.mode == DependencyMode.ON_SUCCESS)
     )
     below_failed = in_array(dialect, edges.c.parent_sequence, "failed", BIG)
     cancelled = waiting.where(below_failed).cte("cancelled", recursive=True)
