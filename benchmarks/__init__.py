@@ -1,0 +1,1 @@
+"""Benchmarks: figures come from here, never from the tests. See README.md."""
