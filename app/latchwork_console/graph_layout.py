@@ -61,6 +61,11 @@ class LayoutEngine:
         finally:
             self._turn.release()
 
+    @property
+    def process_id(self) -> int | None:
+        """The engine's process, while there is one."""
+        return self._process.pid if self._process is not None else None
+
     def close(self) -> None:
         """End the process, if there is one."""
         process, self._process = self._process, None
