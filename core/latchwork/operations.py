@@ -4,7 +4,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from latchwork.store import operator_actions
+from latchwork.store import operator_actions, previews
 from latchwork.store.database import Database
 from latchwork.store.lost_answers import repeat_until_answered
 from latchwork.values import checked_id, checked_name
@@ -61,8 +61,8 @@ class Operator:
 
     def preview_cancel(self, job_id: UUID) -> ActionPreview | None:
         """What ``cancel`` would do now, to how many jobs; None for an unknown job."""
-        return self._database.read(operator_actions.preview_cancel, checked_id("job_id", job_id))
+        return self._database.read(previews.preview_cancel, checked_id("job_id", job_id))
 
     def preview_requeue(self, job_id: UUID) -> ActionPreview | None:
         """What ``requeue`` would do now, and what stays cancelled; None for an unknown job."""
-        return self._database.read(operator_actions.preview_requeue, checked_id("job_id", job_id))
+        return self._database.read(previews.preview_requeue, checked_id("job_id", job_id))

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from latchwork.decisions.states import JobState
-from latchwork.store import operator_actions
+from latchwork.store import operator_actions, previews
 from latchwork.views import CancelOutcome, CancelResult, RequeueOutcome, RequeueResult
 from tests.store.builders import (
     ACTOR,
@@ -201,7 +201,7 @@ def test_previews_say_what_the_actions_then_do(store: Store) -> None:
     store.enqueue(child, mode=ON_ANY_TERMINAL)
     store.enqueue(child, store.enqueue(), mode=ON_ANY_TERMINAL)
     before = store.dump()
-    preview = store.database.read(operator_actions.preview_cancel, root)
+    preview = store.database.read(previews.preview_cancel, root)
     assert store.dump() == before
     assert preview is not None
     assert (preview.allowed, preview.state) == (True, S.SCHEDULED)
@@ -209,10 +209,10 @@ def test_previews_say_what_the_actions_then_do(store: Store) -> None:
     scheduled = store.count(S.SCHEDULED)
     store.cancel(root)
     assert (store.count(S.CANCELLED), store.count(S.SCHEDULED)) == (3, scheduled)
-    refused = store.database.read(operator_actions.preview_cancel, root)
+    refused = store.database.read(previews.preview_cancel, root)
     assert refused is not None
     assert not refused.allowed
-    assert store.database.read(operator_actions.preview_cancel, uuid4()) is None
+    assert store.database.read(previews.preview_cancel, uuid4()) is None
 
 
 def test_the_requeue_preview_counts_what_stays_cancelled(store: Store) -> None:
@@ -220,12 +220,12 @@ def test_the_requeue_preview_counts_what_stays_cancelled(store: Store) -> None:
     child = store.enqueue(dead)
     store.enqueue(child)
     store.end(dead, S.DEAD_LETTERED)
-    preview = store.database.read(operator_actions.preview_requeue, dead)
+    preview = store.database.read(previews.preview_requeue, dead)
     assert preview is not None
     assert (preview.allowed, preview.stays_cancelled.value) == (True, 2)
     store.requeue(dead)
     assert store.count(S.CANCELLED) == 2
-    refused = store.database.read(operator_actions.preview_requeue, dead)
+    refused = store.database.read(previews.preview_requeue, dead)
     assert refused is not None
     assert not refused.allowed
-    assert store.database.read(operator_actions.preview_requeue, uuid4()) is None
+    assert store.database.read(previews.preview_requeue, uuid4()) is None

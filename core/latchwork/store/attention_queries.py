@@ -9,10 +9,9 @@ from sqlalchemy import Connection, select
 from latchwork.decisions.explanations import plural, span
 from latchwork.decisions.states import JobState
 from latchwork.store.counter_queries import read_counts
-from latchwork.store.job_rows import in_state
 from latchwork.store.node_queries import MAX_RUNNING, read_nodes
 from latchwork.store.queue_queries import QueueRow, read_queues
-from latchwork.store.schema import jobs
+from latchwork.store.schema import in_state, jobs
 from latchwork.views import Attention, BoundedCount, NodeView
 
 LATE_AFTER = timedelta(seconds=60)

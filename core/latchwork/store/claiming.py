@@ -21,7 +21,7 @@ from latchwork.store.column_types import UtcTime
 from latchwork.store.dialects import BIG, BatchWrite, locking
 from latchwork.store.policies import decode_policy
 from latchwork.store.queue_gates import free_slots
-from latchwork.store.schema import State, jobs
+from latchwork.store.schema import State, in_state, jobs
 from latchwork.store.tags import decode_tags
 from latchwork.views import Tag
 
@@ -83,7 +83,7 @@ def _due_statement(*, allow_suspect: bool) -> Any:
         select(*(jobs.c[name] for name in _DueJob._fields))
         .where(
             jobs.c.queue == bindparam("queue"),
-            jobs.c.state == literal(JobState.SCHEDULED, State, literal_execute=True),
+            in_state(JobState.SCHEDULED),
             jobs.c.due_at <= bindparam("now", type_=UtcTime()),
             true() if allow_suspect else jobs.c.lapses < SUSPECT_LAPSES,
         )

@@ -18,7 +18,7 @@ from latchwork.store import ending
 from latchwork.store.moves import Cause, LockedJob, Move
 from latchwork.store.outcomes import pending_cancel
 from latchwork.store.policies import decode_policy
-from latchwork.store.schema import jobs
+from latchwork.store.schema import in_state, jobs
 
 LEASE_LAPSED = "lease_lapsed"
 
@@ -53,7 +53,7 @@ def read_lapsed(connection: Connection, *, now: datetime, limit: int) -> list[La
             jobs.c.attempt,
             jobs.c.retry_policy,
         )
-        .where(jobs.c.state == JobState.LEASED, jobs.c.lease_expires_at <= now)
+        .where(in_state(JobState.LEASED), jobs.c.lease_expires_at <= now)
         .order_by(jobs.c.lease_expires_at, jobs.c.sequence)
         .limit(limit)
     )

@@ -10,10 +10,10 @@ from latchwork.decisions.explanations import Ending, Gates, Lease, Reason
 from latchwork.decisions.states import JobState
 from latchwork.store.column_types import UtcTime
 from latchwork.store.dialects import BIG
-from latchwork.store.job_rows import find_job, in_state, read_parents
+from latchwork.store.job_rows import find_job, read_parents
 from latchwork.store.node_queries import read_nodes
 from latchwork.store.queue_queries import COUNT_BOUND, bounded
-from latchwork.store.schema import jobs, nodes, queues
+from latchwork.store.schema import in_state, jobs, nodes, queues
 from latchwork.views import Explanation, JobView
 
 MAX_HOLDERS = 20

@@ -3,12 +3,10 @@
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, literal_column, select
-from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy import Connection, select
 
-from latchwork.decisions.states import JobState
 from latchwork.store.policies import decode_policy
-from latchwork.store.schema import State, edges, jobs, outputs
+from latchwork.store.schema import edges, jobs, outputs
 from latchwork.store.tags import decode_tags
 from latchwork.views import CauseView, JobDetail, JobView, OutputRow, RelatedJob
 
@@ -26,11 +24,6 @@ LIST_COLUMNS = tuple(
     )
 )  # fmt: skip
 """What lists read of a job: no payload, no output."""
-
-
-def in_state(state: JobState) -> ColumnElement[bool]:
-    """``jobs.state`` is ``state``, written out so that partial indexes are recognised."""
-    return jobs.c.state == literal_column(f"'{state.value}'", State)
 
 
 def job_view(row: Any) -> JobView:

@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from latchwork.decisions.states import JobState
-from latchwork.store.job_rows import LIST_COLUMNS, in_state, job_view
-from latchwork.store.schema import jobs, nodes
+from latchwork.store.job_rows import LIST_COLUMNS, job_view
+from latchwork.store.schema import in_state, jobs, nodes
 from latchwork.views import JobView, NodeView
 
 MAX_NODES = 200

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, func, select
 from latchwork.decisions.states import JobState
 from latchwork.store.dialects import is_sqlite, lock_name
 from latchwork.store.races import LostRace
-from latchwork.store.schema import jobs, queues
+from latchwork.store.schema import in_state, jobs, queues
 
 
 class Gate(NamedTuple):
@@ -46,7 +46,9 @@ def lock_queue(connection: Connection, queue: str, *, shared: bool = False) -> N
 
 def count_leased(connection: Connection, queue: str) -> int:
     """How many jobs of ``queue`` hold a slot: also a lapsed lease does, until it is swept."""
-    leased = (jobs.c.state == JobState.LEASED) & (jobs.c.queue == queue)
+    leased = in_state(JobState.LEASED) & (jobs.c.queue == queue)
+        jobs.c.queue == queue
+    )
     return connection.scalar(select(func.count()).select_from(jobs).where(leased)) or 0
 
 

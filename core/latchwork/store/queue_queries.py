@@ -8,9 +8,8 @@ from sqlalchemy import Connection, func, literal_column, select
 
 from latchwork.decisions.states import JobState
 from latchwork.store.counter_queries import read_counts, read_queue_paces
-from latchwork.store.job_rows import in_state
 from latchwork.store.node_queries import read_nodes
-from latchwork.store.schema import jobs, queues, wire_names
+from latchwork.store.schema import in_state, jobs, queues, wire_names
 from latchwork.views import BoundedCount, Facets, QueueView
 
 COUNT_BOUND = 1_000

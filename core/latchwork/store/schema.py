@@ -4,6 +4,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    ColumnElement,
     Float,
     ForeignKey,
     Index,
@@ -14,6 +15,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    literal_column,
     text,
 )
 
@@ -297,3 +299,8 @@ facts = Table(
     Column("value", Text, nullable=False),
     Column("since", UtcTime, nullable=False),
 )
+
+
+def in_state(state: JobState) -> ColumnElement[bool]:
+    """``jobs.state`` is ``state``, written out so that partial indexes are recognised."""
+    return jobs.c.state == literal_column(f"'{state.value}'", State)
