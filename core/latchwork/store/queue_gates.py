@@ -47,8 +47,6 @@ def lock_queue(connection: Connection, queue: str, *, shared: bool = False) -> N
 def count_leased(connection: Connection, queue: str) -> int:
     """How many jobs of ``queue`` hold a slot: also a lapsed lease does, until it is swept."""
     leased = in_state(JobState.LEASED) & (jobs.c.queue == queue)
-        jobs.c.queue == queue
-    )
     return connection.scalar(select(func.count()).select_from(jobs).where(leased)) or 0
 
 
