@@ -14,9 +14,16 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, delete, select
 
 from latchwork.decisions.states import JobState
+from latchwork.store import names
 from latchwork.store.counter_queries import Period, period_start
 from latchwork.store.dialects import insert_ignoring, try_lock
-from latchwork.store.schema import counter_entries, counter_periods, counter_totals
+from latchwork.store.schema import (
+    counter_entries,
+    counter_periods,
+    counter_totals,
+    queues,
+    wire_names,
+)
 
 MAX_ENTRIES = 5_000
 """Entries that one fold takes: it stays a short transaction however far behind it is."""
@@ -80,6 +87,12 @@ def fold(connection: Connection, *, now: datetime) -> int:
     if entries:
         _add_to_totals(connection, entries)
         _add_to_periods(connection, entries, now)
+        # A name whose first transaction was rolled back under another's eyes gets its row here.
+        used = {
+            queues: [entry.queue for entry in entries],
+            wire_names: [entry.wire_name for entry in entries],
+        }
+        names.introduce(connection, used, now)
     for period, length in KEPT.items():
         connection.execute(
             delete(counter_periods).where(
