@@ -10,12 +10,14 @@ import threading
 import time
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from latchwork_console.graph_layered import lay_out_plainly
 from latchwork_console.graph_shapes import BOX_HEIGHT, Layout, Point, Shape
 
 DEADLINE_SECONDS = 1.0
+ALARM_SECONDS = 2 * DEADLINE_SECONDS
+"""When the engine's process ends itself, should there be nobody left to stop it."""
 SHAPES_KEPT = 256
 ENGINE_OPTIONS = {
     "direction": "leftright",
@@ -43,9 +45,10 @@ class LayoutEngine:
     """
 
     def __init__(self, deadline_seconds: float = DEADLINE_SECONDS) -> None:
-        self._deadline_seconds = deadline_seconds
+        self.deadline_seconds = deadline_seconds
         self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._ready = False
 
     def lay_out(self, shape: Shape) -> Layout:
         """Ask the engine.
@@ -53,8 +56,8 @@ class LayoutEngine:
         Raises:
             LayoutFailed: no answer before the deadline, none at all, or the engine is taken.
         """
-        give_up_at = time.monotonic() + self._deadline_seconds
-        if not self._turn.acquire(timeout=self._deadline_seconds):
+        give_up_at = time.monotonic() + self.deadline_seconds
+        if not self._turn.acquire(timeout=self.deadline_seconds):
             raise LayoutFailed("the layout engine is busy", final=False)
         try:
             return _read_answer(self._ask(_request(shape), give_up_at), shape)
@@ -77,37 +80,32 @@ class LayoutEngine:
                     pipe.close()
 
     def _ask(self, request: bytes, give_up_at: float) -> bytes:
-        answer = b""
         try:
             process = self._running()
-            if process.stdin is None or process.stdout is None:
-                raise LayoutFailed("the layout engine has no pipes", final=False)
-            process.stdin.write(request)
-            process.stdin.flush()
-            with selectors.DefaultSelector() as ready:
-                ready.register(process.stdout, selectors.EVENT_READ)
-                while not answer.endswith(b"\n"):
-                    if not ready.select(max(0.0, give_up_at - time.monotonic())):
-                        raise LayoutFailed("the layout engine missed its deadline", final=True)
-                    part = os.read(process.stdout.fileno(), 1 << 20)
-                    if not part:
-                        raise LayoutFailed("the layout engine ended", final=False)
-                    answer += part
+            if not self._ready:
+                # Left running: a start that a busy machine delays is no fault of the shape's.
+                if _read_line(process, give_up_at) is None:
+                    raise LayoutFailed("the layout engine is still starting", final=False)
+                self._ready = True
+            _pipe(process.stdin).write(request)
+            _pipe(process.stdin).flush()
+            answer = _read_line(process, give_up_at)
         except OSError as error:
             self.close()
             raise LayoutFailed(f"the layout engine is gone: {error}", final=False) from error
-        except LayoutFailed:
+        if answer is None:
             self.close()
-            raise
+            raise LayoutFailed("the layout engine missed its deadline", final=True)
         return answer
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is not None:
             self.close()
         if self._process is None:
+            self._ready = False
             self._process = subprocess.Popen(  # noqa: S603 - our own file under our own interpreter
                 # -P: the script's folder is no place to import from.
-                [sys.executable, "-P", str(_CHILD), str(2 * self._deadline_seconds)],
+                [sys.executable, "-P", str(_CHILD), str(ALARM_SECONDS)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -145,6 +143,32 @@ class Layouts:
     def close(self) -> None:
         """End the engine's process."""
         self._engine.close()
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise BrokenPipeError("it was started without pipes")
+    return pipe
+
+
+def _read_line(process: subprocess.Popen[bytes], give_up_at: float) -> bytes | None:
+    """One line of the process; None if it takes too long.
+
+    Raises:
+        OSError: the process has ended.
+    """
+    pipe = _pipe(process.stdout)
+    line = b""
+    with selectors.DefaultSelector() as ready:
+        ready.register(pipe, selectors.EVENT_READ)
+        while not line.endswith(b"\n"):
+            if not ready.select(max(0.0, give_up_at - time.monotonic())):
+                return None
+            part = os.read(pipe.fileno(), 1 << 20)
+            if not part:
+                raise BrokenPipeError("it has ended")
+            line += part
+    return line
 
 
 def _request(shape: Shape) -> bytes:

@@ -1,5 +1,7 @@
 """The layout engine's own process: one request a line on standard input, one answer a line out.
 
+Its first line says that it is ready.
+
 It imports nothing of Latchwork. It ends with its standard input, and its alarm ends it if a layout
 takes longer than its first argument says (the engine holds the interpreter lock while it computes,
 so nothing inside Python could stop it).
@@ -14,9 +16,11 @@ import graphlay
 
 def main() -> None:
     """Answer requests until standard input closes; a request that cannot be laid out gets null."""
-    deadline_seconds = float(sys.argv[1])
+    alarm_seconds = float(sys.argv[1])
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     for line in sys.stdin:
-        signal.setitimer(signal.ITIMER_REAL, deadline_seconds)
+        signal.setitimer(signal.ITIMER_REAL, alarm_seconds)
         request = json.loads(line)
         try:
             answer = graphlay.layout(
