@@ -1,5 +1,6 @@
 """Worker nodes that tests start and that are always stopped again."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -58,3 +59,9 @@ def view(app: Latchwork, job_id: Any) -> JobView:
 def states(app: Latchwork, job_id: Any) -> list[JobState]:
     """The states a job has passed through, by its log."""
     return [row.state for row in app.monitor.history(job_id).transitions]
+
+
+async def happened(event: threading.Event) -> None:
+    """Wait in an ``async`` handler for an event of another thread."""
+    while not event.is_set():  # noqa: ASYNC110 - asyncio's own events are not for threads
+        await asyncio.sleep(0.01)
