@@ -10,7 +10,7 @@ from uuid import UUID
 from latchwork.decisions.states import DependencyMode, JobState
 from latchwork.views import Graph, GraphNode
 from latchwork_console.formatting import visible
-from latchwork_console.graph_folding import FAILED_STATES, Box, FoldedGraph, Link, fold, ranks_of
+from latchwork_console.graph_folding import Box, FoldedGraph, Link, fold, ranks_of
 from latchwork_console.graph_layout import Layouts
 from latchwork_console.graph_shapes import BOX_HEIGHT, Layout, Point, Shape
 
@@ -20,6 +20,12 @@ NAME_COLUMNS_MIN, NAME_COLUMNS_MAX = 19, 26
 COLUMN_WIDTH = 7.6
 NAME_LEFT = 33
 BAR_LEFT, BAR_TOP, BAR_HEIGHT = 14, 31, 6
+
+_LEADING = (
+    JobState.DEAD_LETTERED, JobState.QUARANTINED, JobState.LEASED, JobState.SCHEDULED,
+    JobState.AWAITING_PARENT, JobState.CANCELLED, JobState.SUCCEEDED,
+)  # fmt: skip
+"""Which of its members' states a folded box wears: a failure first, success when all are done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +150,7 @@ def _draw_box(
     box: Box, corner: Point, width: int, columns: int, parents: Counter[UUID]
 ) -> DrawnBox:
     counts = box.counts
-    leading = max(counts, key=lambda state: (state in FAILED_STATES, counts[state]))
+    leading = min(counts, key=_LEADING.index)
     words = ", ".join(f"{count} {state.label}" for state, count in counts.items())
     line = words if box.folded else _second_line(box.first, parents[box.first.id])
     name = visible(box.name)

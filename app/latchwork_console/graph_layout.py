@@ -50,6 +50,10 @@ class LayoutEngine:
         self._process: subprocess.Popen[bytes] | None = None
         self._ready = False
 
+    def __del__(self) -> None:
+        # A console that is mounted may never be told that it ends.
+        self.close()
+
     def lay_out(self, shape: Shape) -> Layout:
         """Ask the engine.
 
