@@ -363,7 +363,8 @@ def test_no_alarm_is_ever_set_for_a_moment_that_has_passed() -> None:
     at = 0.0
     events: list[Event] = [
         Woke(at), Claimed(at, "q", holds(500)), Ended(at, holds(10)),
-        Ended(at, holds(10, first=11)), Hinted(at, None), ClaimFailed(at, "q"), ReportFailed(at, holds(10), refused=False),
+        Ended(at, holds(10, first=11)), Hinted(at, None), ClaimFailed(at, "q"),
+        ReportFailed(at, holds(10), refused=False),
         StopAsked(at),
     ]  # fmt: skip
     for event in events:
