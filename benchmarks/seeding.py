@@ -62,9 +62,9 @@ def _seed(connection: Connection, count: int) -> None:
     )
     connection.execute(
         text(
-            "INSERT INTO latchwork_transitions (job_sequence, ordinal, job_id, at, state, attempt, "
-            "queue, wire_name) SELECT sequence, 0, id, state_since, state, 0, queue, wire_name "
-            "FROM latchwork_jobs ORDER BY sequence"
+            "INSERT INTO latchwork_transitions (job_sequence, ordinal, job_id, at, state, event, "
+            "attempt, queue, wire_name) SELECT sequence, 0, id, state_since, state, 'enqueue', 0, "
+            "queue, wire_name FROM latchwork_jobs ORDER BY sequence"
         )
     )
     is_open = "(state = 'awaiting_parent')"

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Row, select
 
 from latchwork.decisions.states import LIVE_STATES, DependencyMode, JobState
 from latchwork.decisions.transitions import (
+    EDGES,
     LEGAL_MOVES,
     REQUEUED_DEAD,
     REQUEUED_QUARANTINED,
@@ -29,6 +30,8 @@ FAILING_MOVES = {
 
 REQUEUES = {(edge.source, edge.target) for edge in (REQUEUED_DEAD, REQUEUED_QUARANTINED)}
 ONLY_WORKFLOW_RETRY = {(edge.source, edge.target) for edge in REVIVED} - REQUEUES
+
+LEGAL_EVENTS = {(edge.source, edge.target, event) for edge in EDGES for event in edge.events}
 
 AnyRow = Row[Any]
 
@@ -121,6 +124,8 @@ def log_rows_are_legal_moves(tables: Tables) -> Iterator[str]:
             at_birth = row.ordinal == 0
             if move not in LEGAL_MOVES or at_birth != (row.previous_state is None):
                 yield f"{tables.job(sequence)}: row {row.ordinal} is no legal move: {move}"
+            if (*move, row.event) not in LEGAL_EVENTS:
+                yield f"{tables.job(sequence)}: row {row.ordinal} was not moved by {row.event}"
             if move in ONLY_WORKFLOW_RETRY and job.workflow_id is None:
                 yield f"{tables.job(sequence)}: row {row.ordinal} came back without a workflow"
             if row.failure_detail is not None and move not in FAILING_MOVES:

@@ -4,6 +4,7 @@ import unicodedata
 from datetime import UTC, datetime
 
 from latchwork.decisions.states import JobState
+from latchwork.decisions.transitions import Event
 from latchwork.views import Tag, TransitionView
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -110,29 +111,37 @@ def plural(count: int, noun: str, plural_noun: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else plural_noun or noun + 's'}"
 
 
-_S = JobState
-_HAPPENED = {
-    (None, _S.SCHEDULED): "enqueued",
-    (None, _S.AWAITING_PARENT): "enqueued, waits for its parents",
-    (None, _S.CANCELLED): "enqueued after a parent had already failed",
-    (_S.AWAITING_PARENT, _S.SCHEDULED): "released: its parents have settled",
-    (_S.AWAITING_PARENT, _S.CANCELLED): "cancelled while it waited for its parents",
-    (_S.SCHEDULED, _S.LEASED): "attempt {attempt} claimed",
-    (_S.SCHEDULED, _S.CANCELLED): "cancelled before it ran",
-    (_S.LEASED, _S.SUCCEEDED): "attempt {attempt} succeeded",
-    (_S.LEASED, _S.SCHEDULED): "attempt {attempt} failed, due again",
-    (_S.LEASED, _S.DEAD_LETTERED): "attempt {attempt} failed, none is left",
-    (_S.LEASED, _S.CANCELLED): "attempt {attempt} stopped as asked",
-    (_S.LEASED, _S.QUARANTINED): "no handler could take it",
-    (_S.DEAD_LETTERED, _S.SCHEDULED): "requeued",
-    (_S.QUARANTINED, _S.SCHEDULED): "requeued",
+_HAPPENED: dict[tuple[Event, JobState], str] = {
+    (Event.ENQUEUE, JobState.SCHEDULED): "enqueued{delay}",
+    (Event.ENQUEUE, JobState.AWAITING_PARENT): "enqueued, waits for its parents",
+    (Event.ENQUEUE, JobState.CANCELLED): "enqueued after a parent had already failed",
+    (Event.PARENTS_SETTLED, JobState.SCHEDULED): "released: its parents have settled{delay}",
+    (Event.PARENT_FAILED, JobState.CANCELLED): "cancelled: a parent did not succeed",
+    (Event.OPERATOR_CANCEL, JobState.CANCELLED): "cancelled as asked",
+    (Event.CLAIM, JobState.LEASED): "attempt {attempt} claimed",
+    (Event.SUCCESS, JobState.SUCCEEDED): "attempt {attempt} succeeded",
+    (Event.FAILURE, JobState.SCHEDULED): "attempt {attempt} failed{delay}",
+    (Event.FAILURE, JobState.DEAD_LETTERED): "attempt {attempt} failed for good",
+    (Event.LEASE_EXPIRED, JobState.SCHEDULED): "attempt {attempt} cut off: its lease lapsed{delay}",
+    (Event.LEASE_EXPIRED, JobState.DEAD_LETTERED): "last attempt cut off: its lease lapsed",
+    (Event.CANCELLED, JobState.CANCELLED): "attempt {attempt} stopped as asked",
+    (Event.UNROUTABLE, JobState.QUARANTINED): "no handler could take it",
+    (Event.REQUEUE, JobState.SCHEDULED): "requeued",
 }
 
 
 def happened(transition: TransitionView) -> str:
     """What a log row says happened, in a few words; its worker and times stand beside it."""
-    words = _HAPPENED.get((transition.previous_state, transition.state))
-    return (words or "retried with its workflow").format(attempt=transition.attempt)
+    words = _HAPPENED.get((transition.event, transition.state), "retried with its workflow")
+    return words.format(attempt=transition.attempt, delay=_delay(transition))
+
+
+def _delay(transition: TransitionView) -> str:
+    """How long after the row the job becomes due, if that is later: it stays true with time."""
+    if transition.due_at is None or transition.due_at <= transition.at:
+        return ""
+    word = "retry" if transition.attempt else "due"
+    return f", {word} {span((transition.due_at - transition.at).total_seconds())} later"
 
 
 FILTERS = {

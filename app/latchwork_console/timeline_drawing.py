@@ -86,6 +86,8 @@ class Attempt:
     result: JobState | None
     """The state the run ended in: Scheduled means that it failed and will be tried again."""
     failure_detail: str | None
+    lapsed: bool = False
+    """Whether its lease ran out before an outcome came."""
 
     @property
     def failed(self) -> bool:
@@ -113,6 +115,9 @@ class Attempt:
         match self.result:
             case None:
                 return "running"
+            case _ if self.lapsed:
+                good = self.result is JobState.DEAD_LETTERED
+                return "lease lapsed for good" if good else "lease lapsed, retried"
             case JobState.SCHEDULED:
                 return "failed, retried"
             case JobState.DEAD_LETTERED:
@@ -139,6 +144,7 @@ def attempts_of(history: History) -> tuple[Attempt, ...]:
                     ended_at=after.at if after else None,
                     result=after.state if after else None,
                     failure_detail=after.failure_detail if after else None,
+                    lapsed=after is not None and after.lapsed,
                 )
             )
     return tuple(found)

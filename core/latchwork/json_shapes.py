@@ -88,6 +88,7 @@ def transition_shape(transition: TransitionView, *, sensitive: bool = True) -> S
         "at": time_shape(transition.at),
         "state": transition.state.value,
         "previous_state": previous.value if previous else None,
+        "event": transition.event.value,
         "attempt": transition.attempt,
         "queue": transition.queue,
         "wire_name": transition.wire_name,

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from latchwork.decisions.retries import RetryPolicy
 from latchwork.decisions.states import DependencyMode, JobState
+from latchwork.decisions.transitions import Event
 
 Tag = str | tuple[str, str]
 """A label, or a key and a value."""
@@ -96,6 +97,7 @@ class TransitionView:
     at: datetime
     state: JobState
     previous_state: JobState | None
+    event: Event
     attempt: int
     queue: str
     wire_name: str
@@ -107,6 +109,11 @@ class TransitionView:
     def failing(self) -> bool:
         """Whether an attempt ended here without success, and not by a cancel."""
         return self.previous_state is JobState.LEASED and self.state in FAILED_ENDS
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether an attempt ended here because its lease ran out."""
+        return self.event is Event.LEASE_EXPIRED
 
 
 @dataclass(frozen=True, slots=True)

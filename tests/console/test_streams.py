@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from latchwork.application import Latchwork
 from latchwork.decisions.states import JobState
+from latchwork.decisions.transitions import Event
 from latchwork.log_tail import Place
 from latchwork.views import LogFilter, TransitionView
 from latchwork_console import broadcaster as broadcasting
@@ -236,7 +237,7 @@ WISH = Wish(Channel("log", "", "", frozenset()), LogFilter(), None, "127.0.0.1")
 def row(position: int) -> TransitionView:
     return TransitionView(
         position=position, job_id=UUID(int=1), ordinal=0, at=None, state=JobState.SCHEDULED,  # type: ignore[arg-type]
-        previous_state=None, attempt=0, queue="q", wire_name="w",
+        previous_state=None, event=Event.ENQUEUE, attempt=0, queue="q", wire_name="w",
     )  # fmt: skip
 
 

@@ -4,13 +4,16 @@ from uuid import UUID
 import pytest
 
 from latchwork.decisions.states import JobState
+from latchwork.decisions.transitions import Event
 from latchwork.views import History, TransitionView
+from latchwork_console.formatting import happened
 from latchwork_console.timeline_drawing import (
     ATTEMPTS_DRAWN_MAX,
     Attempt,
     attempts_of,
     draw_timeline,
 )
+from tests.store.planting import event_between
 
 START = datetime(2026, 11, 30, 14, 29, 10, tzinfo=UTC)
 TRACEBACK = "Traceback (most recent call last):\n  File x\nOSError: disk on fire"
@@ -25,6 +28,7 @@ def row(
     attempt: int = 0,
     due: float | None = None,
     failure: str | None = None,
+    event: Event | None = None,
 ) -> TransitionView:
     return TransitionView(
         position=ordinal,
@@ -33,6 +37,7 @@ def row(
         at=START + timedelta(seconds=seconds),
         state=state,
         previous_state=previous,
+        event=event_between(previous, state) if event is None else event,
         attempt=attempt,
         queue="default",
         wire_name="scan",
@@ -145,3 +150,17 @@ def test_only_the_latest_attempts_are_drawn_and_the_rest_is_counted() -> None:
     assert len(timeline.lanes) == 1 + ATTEMPTS_DRAWN_MAX
     assert timeline.attempts_left_out == 30 - ATTEMPTS_DRAWN_MAX
     assert timeline.lanes[-1].label == "attempt 30"
+
+
+def test_a_lapsed_lease_is_not_told_as_a_failure() -> None:
+    lapse = row(
+        2, 50, JobState.SCHEDULED, JobState.LEASED, attempt=1, due=52, event=Event.LEASE_EXPIRED
+    )
+    (attempt,) = attempts_of(History((*FAILED_ONCE[:2], lapse), 0))
+    assert attempt.outcome == "lease lapsed, retried"
+    assert happened(lapse) == "attempt 1 cut off: its lease lapsed, retry 2 s later"
+    assert happened(FAILED_ONCE[2]) == "attempt 1 failed, retry 10 s later"
+    for_good = row(
+        2, 50, JobState.DEAD_LETTERED, JobState.LEASED, attempt=3, event=Event.LEASE_EXPIRED
+    )
+    assert happened(for_good) == "last attempt cut off: its lease lapsed"

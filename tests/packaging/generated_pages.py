@@ -71,7 +71,7 @@ def edge_row(edge: Edge) -> str:
         edge.number,
         edge.source.label if edge.source else "-",
         edge.target.label,
-        ", ".join(event.value for event in edge.events),
+        ", ".join(f"`{event.value}`" for event in edge.events),
         edge.guard or "-",
         edge.effect,
         "yes" if edge.detail else "no",

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import Connection, insert, text
 
 from latchwork.decisions.states import JobState
+from latchwork.decisions.transitions import EDGES, Event
 from latchwork.store import schema
 
 S = JobState
@@ -46,6 +47,7 @@ def plant_job(connection: Connection, sequence: int, *states: JobState, **column
             "at": START + timedelta(seconds=ordinal),
             "state": state,
             "previous_state": states[ordinal - 1] if ordinal else None,
+            "event": event_between(states[ordinal - 1] if ordinal else None, state),
             "attempt": states[: ordinal + 1].count(S.LEASED),
             "queue": "default",
             "wire_name": "pack",
@@ -61,6 +63,11 @@ def plant_job(connection: Connection, sequence: int, *states: JobState, **column
         counted,
     )
     return job_id
+
+
+def event_between(source: JobState | None, target: JobState) -> Event:
+    """What moves a job from one state to another, mostly."""
+    return next(edge.events[0] for edge in EDGES if (edge.source, edge.target) == (source, target))
 
 
 def plant_edge(connection: Connection, parent: int, child: int, *, is_open: bool) -> None:

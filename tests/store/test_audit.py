@@ -73,6 +73,7 @@ VIOLATIONS: dict[Check, dict[str, str]] = {
             f"{LOG} previous_state = 'succeeded', state = 'scheduled' "
             "WHERE job_sequence = 2 AND ordinal = 1"
         ),
+        "a move is told of another event": (f"{LOG} event = 'requeue' WHERE state = 'succeeded'"),
         "a success has a failure detail": (f"{LOG} failure_detail = 'x' WHERE state = 'succeeded'"),
         "a row names another queue": (
             f"{LOG} queue = 'other' WHERE job_sequence = 1 AND ordinal = 0"

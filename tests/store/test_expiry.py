@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from latchwork.decisions.states import JobState
+from latchwork.decisions.transitions import Event
 from latchwork.store import expiry, heartbeats
 from latchwork.store.expiry import LapseVerdict
 from tests.store.builders import (
@@ -31,6 +32,7 @@ def test_a_lapsed_lease_with_attempts_left_is_scheduled_again(store: Store) -> N
     last = store.log(job_id)[-1]
     assert (last.previous_state, last.state, last.attempt) == (S.LEASED, S.SCHEDULED, 1)
     assert (last.worker, last.due_at, last.failure_detail) == (WORKER, due_at, None)
+    assert last.event is Event.LEASE_EXPIRED
     assert store.state(child) is S.AWAITING_PARENT
 
 

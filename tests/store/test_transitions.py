@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from latchwork.decisions.states import TERMINAL_STATES, JobState
+from latchwork.decisions.transitions import Event
 from latchwork.store.moves import Cause
 from tests.store.builders import (
     ACTOR,
@@ -67,6 +68,15 @@ def test_edge_1_a_released_job_is_due_at_the_later_of_its_own_time_and_now(
     assert last_row(store, child) == logged(
         1, store.now, S.AWAITING_PARENT, S.SCHEDULED, 0, due_at=due_at
     )
+
+
+def test_the_log_says_which_event_moved_a_job_between_the_same_states(store: Store) -> None:
+    parents = [store.in_state(S.LEASED), store.in_state(S.LEASED)]
+    children = [store.enqueue(parent) for parent in parents]
+    store.end(parents[0], S.DEAD_LETTERED)
+    store.cancel(children[1])
+    events = [store.log(child)[-1].event for child in children]
+    assert events == [Event.PARENT_FAILED, Event.OPERATOR_CANCEL]
 
 
 def test_edge_2_a_waiting_job_is_cancelled_by_its_parents_failure(store: Store) -> None:

@@ -13,20 +13,20 @@ S = JobState
 
 
 class Event(StrEnum):
-    """What makes a job move."""
+    """What makes a job move; each log row names the one it was written for."""
 
     ENQUEUE = "enqueue"
-    PARENTS_SETTLED = "last parent settled"
-    PARENT_FAILED = "parent failed"
+    PARENTS_SETTLED = "parents_settled"
+    PARENT_FAILED = "parent_failed"
     CLAIM = "claim"
-    SUCCESS = "success outcome"
-    FAILURE = "failure outcome"
-    CANCELLED = "cancelled outcome"
-    UNROUTABLE = "unroutable outcome"
-    LEASE_EXPIRED = "lease expired"
-    OPERATOR_CANCEL = "operator cancel"
+    SUCCESS = "success"
+    FAILURE = "failure"
+    CANCELLED = "cancelled"
+    UNROUTABLE = "unroutable"
+    LEASE_EXPIRED = "lease_expired"
+    OPERATOR_CANCEL = "operator_cancel"
     REQUEUE = "requeue"
-    WORKFLOW_RETRY = "workflow retry"
+    WORKFLOW_RETRY = "workflow_retry"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from sqlalchemy import (
 )
 
 from latchwork.decisions.states import HistoryPolicy, JobState
+from latchwork.decisions.transitions import Event
 from latchwork.store.column_types import UtcTime
 from latchwork.store.dialects import BIG, BatchWrite
 from latchwork.store.schema import State, facts, transitions
@@ -37,6 +38,7 @@ class LogRow(NamedTuple):
     at: datetime
     state: JobState
     previous_state: JobState | None
+    event: Event
     attempt: int
     queue: str
     wire_name: str
@@ -52,6 +54,7 @@ _COLUMNS: dict[str, Any] = {
     "at": UtcTime(),
     "state": State,
     "previous_state": State,
+    "event": transitions.c.event.type,
     "attempt": Integer(),
     "queue": Text(),
     "wire_name": Text(),

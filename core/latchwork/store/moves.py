@@ -76,6 +76,13 @@ class Move:
     cause: Cause | None = None
     failure_detail: str | None = None
 
+    @property
+    def event(self) -> Event:
+        """What makes the job move: a job that waits is cancelled by either of two events."""
+        if len(self.edge.events) > 1 and self.cause is not None:
+            return Event(self.cause.code)
+        return self.edge.events[0]
+
     @classmethod
     def of(
         cls, job: LockedJob, edge: Edge, now: datetime, *, due_at: datetime | None = None,
@@ -148,6 +155,7 @@ def log_row(move: Move, ordinal: int) -> log_writing.LogRow:
         at=move.at,
         state=edge.target,
         previous_state=edge.source,
+        event=move.event,
         attempt=0 if edge.events[0] in _NEW_LIVES else job.attempt,
         queue=job.queue,
         wire_name=job.wire_name,

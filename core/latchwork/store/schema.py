@@ -20,6 +20,7 @@ from sqlalchemy import (
 )
 
 from latchwork.decisions.states import TERMINAL_STATES, DependencyMode, JobState
+from latchwork.decisions.transitions import Event
 from latchwork.store.column_types import BigId, UtcTime, Word
 from latchwork.views import FAILED_ENDS
 
@@ -165,6 +166,8 @@ transitions = Table(
     Column("at", UtcTime, nullable=False),
     Column("state", State, nullable=False),
     Column("previous_state", State),
+    # What moved the job: of two edges between the same states, this says which one it was.
+    Column("event", Word(Event), nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("queue", Text, nullable=False),
     Column("wire_name", Text, nullable=False),

@@ -25,8 +25,8 @@ START_WINDOW = 10_000
 LIST_COLUMNS = tuple(
     transitions.c[name]
     for name in (
-        "position", "job_id", "ordinal", "at", "state", "previous_state", "attempt", "queue",
-        "wire_name", "worker", "due_at",
+        "position", "job_id", "ordinal", "at", "state", "previous_state", "event", "attempt",
+        "queue", "wire_name", "worker", "due_at",
     )
 )  # fmt: skip
 """What lists read of a row, in the order of ``TransitionView``: all but the failure detail."""

@@ -122,6 +122,7 @@ def upgrade() -> None:
         sa.Column("at", column_types.UtcTime(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("previous_state", sa.Text(), nullable=True),
+        sa.Column("event", sa.Text(), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("queue", sa.Text(), nullable=False),
         sa.Column("wire_name", sa.Text(), nullable=False),
