@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from latchwork.decisions.leases import Hold
 from latchwork.decisions.node import MAX_BATCH
 from latchwork.decisions.renewals import RETRY_SECONDS, Renewals
+from latchwork.errors import StoreBusy, StoreUnavailable
 from latchwork.store import heartbeats
 from latchwork.store.database import Database
 from latchwork.store.heartbeats import Renewal, RenewalStatus
@@ -84,6 +85,9 @@ class LeaseKeeper:
                     pause_seconds = self._renewals.wait_seconds(
                         self._clock.now(), self._clock.monotonic()
                     )
+            except (StoreBusy, StoreUnavailable) as error:
+                logger.warning("A heartbeat did not get through; it is tried again: %s", error)
+                pause_seconds = RETRY_SECONDS
             except Exception:
                 # Also a lack of memory: a node that no longer beats would lose all its leases.
                 logger.exception("A heartbeat failed; it is tried again")
