@@ -82,6 +82,21 @@ def test_a_short_answer_means_wait_for_the_poll() -> None:
     assert stepped.step(Woke(1.5))[0] == Claim("q", 3, allow_suspect=True)
 
 
+def test_a_short_answer_that_names_the_next_due_time_means_wait_until_then() -> None:
+    stepped = Stepped(slots=4)
+    stepped.step(Woke(0))
+    assert stepped.step(Claimed(0.5, "q", (), next_due_at=0.8)) == [WakeAt(0.8)]
+    assert stepped.step(Woke(0.8))[0] == Claim("q", 4, allow_suspect=True)
+    assert stepped.step(Claimed(0.9, "q", (), next_due_at=60)) == [WakeAt(1.9)]
+
+
+def test_a_due_time_that_has_passed_while_the_answer_came_is_followed_at_once() -> None:
+    stepped = Stepped(slots=4)
+    stepped.step(Woke(0))
+    stepped.step(Claimed(0.5, "q", (), next_due_at=0.4))
+    assert stepped.got(Claim)
+
+
 def test_a_full_answer_means_look_again_as_soon_as_a_slot_is_free() -> None:
     stepped = Stepped(slots=2)
     stepped.running(*holds(2))

@@ -149,7 +149,9 @@ class Node:
         if len(event.holds) < claim.limit:
             self._credits[event.queue] = 0
             if event.queue not in self._hinted:
-                self._look_at[event.queue] = self._now + self.plan.poll_seconds
+                poll_at = self._now + self.plan.poll_seconds
+                due_at = poll_at if event.next_due_at is None else event.next_due_at
+                self._look_at[event.queue] = min(poll_at, due_at)
         self._hinted.discard(event.queue)
         if not event.holds:
             return

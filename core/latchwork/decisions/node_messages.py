@@ -27,12 +27,16 @@ class Hinted:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A Claim was answered; ``suspects`` are those of ``holds`` whose lease lapsed repeatedly."""
+    """A Claim was answered; ``suspects`` are those of ``holds`` whose lease lapsed repeatedly.
+
+    ``next_due_at``: when work of this queue becomes due, if the answer was short and it is known.
+    """
 
     at: float
     queue: str
     holds: Sequence[Hold]
     suspects: Sequence[Hold] = ()
+    next_due_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,25 @@ def claim(
     return [_claimed(job, expires_at) for job in chosen]
 
 
+def next_due_at(connection: Connection, queue: str, *, now: datetime) -> datetime | None:
+    """When the next job of ``queue`` that is not due yet becomes due; None if there is none."""
+    parameters = {"queue": queue, "now": now}
+    due_at: datetime | None = connection.scalar(_NEXT_DUE_STATEMENT, parameters)
+    return due_at
+
+
+_NEXT_DUE_STATEMENT = (
+    select(jobs.c.due_at)
+    .where(
+        jobs.c.queue == bindparam("queue"),
+        in_state(JobState.SCHEDULED),
+        jobs.c.due_at > bindparam("now", type_=UtcTime()),
+    )
+    .order_by(jobs.c.due_at)
+    .limit(1)
+)
+
+
 def _one_suspect(due: Iterable["_DueJob"]) -> list["_DueJob"]:
     """The due jobs, but only the first of those that may be killing their process."""
     chosen, suspects = [], 0

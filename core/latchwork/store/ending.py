@@ -40,14 +40,8 @@ def write(
             return False
         moves = [*moves, *settle_children(connection, ends, reach, held, now)]
     apply_moves(connection, moves)
+    # Also of what is due later: an idle node then wakes at that time.
     notify_due(
-        connection,
-        {
-            move.job.queue
-            for move in moves
-            if move.edge.target is JobState.SCHEDULED
-            and move.due_at is not None
-            and move.due_at <= now
-        },
+        connection, (move.job.queue for move in moves if move.edge.target is JobState.SCHEDULED)
     )
     return True

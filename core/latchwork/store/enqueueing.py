@@ -92,11 +92,9 @@ def insert_jobs(
         wire_names: [job.wire_name for job in new_jobs],
     }
     names.introduce(connection, used, now)
-    notify_due(
-        connection,
-        {b.job.queue for b in births
-         if b.birth.edge.target is JobState.SCHEDULED and b.job.due_at <= now},
-    )  # fmt: skip
+    # Also of what is due later: an idle node then wakes at that time.
+    scheduled = (b.job.queue for b in births if b.birth.edge.target is JobState.SCHEDULED)
+    notify_due(connection, scheduled)
 
 
 def stored_ids(connection: Connection, ids: Collection[UUID]) -> set[UUID]:

@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, assert_never
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 
 from latchwork.decisions.leases import Hold
 from latchwork.decisions.node import Node, NodePlan
@@ -50,6 +51,13 @@ T = TypeVar("T")
 
 STORE_THREADS = 4
 """Claims, outcomes and releases wait for the database side by side."""
+
+
+class _Taken(NamedTuple):
+    """What a claim got, and when its queue's next job becomes due if it got less than asked."""
+
+    jobs: dict[Hold, ClaimedJob]
+    next_due_at: datetime | None
 
 
 class Pump:
@@ -183,37 +191,49 @@ class Pump:
 
     # Claims: asked in a store thread, answered on the loop.
 
-    def _claim(self, command: Claim) -> dict[Hold, ClaimedJob]:
-        jobs = self._database.write(self._ask_claim, command)
-        claimed = {job.hold: job for job in jobs}
-        if jobs:
+    def _claim(self, command: Claim) -> _Taken:
+        taken = self._database.write(self._ask_claim, command)
+        if taken.jobs:
             # Renewed from now on, however long the loop may be busy with something else.
-            self._keeper.hold(claimed, jobs[0].lease_expires_at)
-        return claimed
+            expires_at = next(iter(taken.jobs.values())).lease_expires_at
+            self._keeper.hold(taken.jobs, expires_at)
+        return taken
 
-    def _ask_claim(self, connection: "Connection", command: Claim) -> list[ClaimedJob]:
-        return claiming.claim(
+    def _ask_claim(self, connection: "Connection", command: Claim) -> _Taken:
+        now = self._database.clock.now()
+        jobs = claiming.claim(
             connection,
             worker_id=self._worker_id,
             queue=command.queue,
             limit=command.limit,
             lease_seconds=self._lease_seconds,
-            now=self._database.clock.now(),
+            now=now,
             allow_suspect=command.allow_suspect,
         )
+        due_at = None
+        if len(jobs) < command.limit:
+            due_at = claiming.next_due_at(connection, command.queue, now=now)
+        return _Taken({job.hold: job for job in jobs}, due_at)
 
-    def _claimed(self, command: Claim, answer: dict[Hold, ClaimedJob] | Exception) -> None:
+    def _loop_time(self, moment: datetime | None) -> float | None:
+        """A time of the store's clock on the loop's."""
+        if moment is None:
+            return None
+        return self._loop.time() + (moment - self._database.clock.now()).total_seconds()
+
+    def _claimed(self, command: Claim, answer: _Taken | Exception) -> None:
         at = self._loop.time()
         if isinstance(answer, Exception):
             self._note_fault("claim jobs", answer)
             self._step(ClaimFailed(at, command.queue))
             return
         self._store_faulty = False
-        suspects = [hold for hold, job in answer.items() if job.suspect]
-        self._claimed_jobs.update(answer)
-        self._step(Claimed(at, command.queue, tuple(answer), suspects))
-        if answer:
-            self._signals.claimed.tell(job.id for job in answer.values())
+        suspects = [hold for hold, job in answer.jobs.items() if job.suspect]
+        self._claimed_jobs.update(answer.jobs)
+        next_due_at = self._loop_time(answer.next_due_at)
+        self._step(Claimed(at, command.queue, tuple(answer.jobs), suspects, next_due_at))
+        if answer.jobs:
+            self._signals.claimed.tell(job.id for job in answer.jobs.values())
 
     # Outcomes.
 
