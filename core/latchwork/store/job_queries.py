@@ -60,7 +60,7 @@ def _terms(job_filter: JobFilter) -> Iterator[Term]:
     if job_filter.wire_name is not None:
         yield _equals(jobs.c.wire_name, job_filter.wire_name, walked=True)
     if job_filter.queue is not None:
-        yield _equals(jobs.c.queue, job_filter.queue, walked=True)
+        yield _equals(jobs.c.queue, job_filter.queue, walked=False)
     if job_filter.cause_code is not None:
         yield _equals(jobs.c.cause_code, job_filter.cause_code, walked=False)
     if job_filter.cause_type is not None:

@@ -6,8 +6,9 @@ commits.
 """
 
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Engine, func, select
 
 from latchwork.decisions.states import JobState
 from latchwork.store.dialects import is_sqlite, lock_name
@@ -24,19 +25,24 @@ class Gate(NamedTuple):
 
 def free_slots(connection: Connection, queue: str, wanted: int) -> int:
     """How many jobs of ``queue`` may be claimed now, at most ``wanted``; holds the queue's lock."""
+    limited = _limited_queues.setdefault(connection.engine, set())
+    shared = queue not in limited
+    lock_queue(connection, queue, shared=shared)
     gate = _read_gate(connection, queue)
-    if not is_sqlite(connection):
-        lock_queue(connection, queue, shared=gate.limit is None)
-        settled = _read_gate(connection, queue)
-        if (settled.limit is None) != (gate.limit is None):
-            # A shared lock is never upgraded: two claims would wait for each other.
-            raise LostRace("queue changed")
-        gate = settled
+    if (gate.limit is None) != shared and not is_sqlite(connection):
+        # Begin again with the other lock. A shared one is never upgraded: two claims would wait
+        # for each other.
+        limited.symmetric_difference_update({queue})
+        raise LostRace("queue changed")
     if gate.paused:
         return 0
     if gate.limit is None:
         return wanted
     return max(0, min(wanted, gate.limit - count_leased(connection, queue)))
+
+
+_limited_queues: WeakKeyDictionary[Engine, set[str]] = WeakKeyDictionary()
+"""Which queues had a limit when this process last looked: which lock to begin with."""
 
 
 def lock_queue(connection: Connection, queue: str, *, shared: bool = False) -> None:

@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-from latchwork.decisions.states import TERMINAL_STATES, DependencyMode, JobState
+from latchwork.decisions.states import DependencyMode, JobState
 from latchwork.decisions.transitions import Event
 from latchwork.store.column_types import BigId, UtcTime, Word
 from latchwork.views import FAILED_ENDS
@@ -37,8 +37,29 @@ metadata = MetaData(
 State: Word[JobState] = Word(JobState)
 
 
-def _words(states: frozenset[JobState] | type[JobState]) -> str:
+def _words(states: frozenset[JobState]) -> str:
     return ", ".join(f"'{state.value}'" for state in JobState if state in states)
+
+
+def _facts_of_states() -> str:
+    """What a row holds in each state, as one CASE: separate CHECKs tripled an update on SQLite.
+
+    Leased has an owner and an expiry, the terminal states have a time, Awaiting Parent has a latch,
+    Cancelled has a cause, and only a Leased job can have an unanswered cancel.
+    """
+    cases = []
+    for state in JobState:
+        leased = "NOT NULL" if state is JobState.LEASED else "NULL"
+        ended = "NOT NULL" if state.terminal else "NULL"
+        latch = "> 0" if state is JobState.AWAITING_PARENT else "= 0"
+        facts = [f"owner IS {leased}", f"lease_expires_at IS {leased}"]
+        facts += [f"terminal_at IS {ended}", f"parents_remaining {latch}"]
+        if state is not JobState.LEASED:
+            facts.append("NOT cancel_pending")
+        if state is JobState.CANCELLED:
+            facts.append("cause_code IS NOT NULL")
+        cases.append(f"WHEN '{state.value}' THEN {' AND '.join(facts)}")
+    return f"CASE state {' '.join(cases)} ELSE false END"
 
 
 jobs = Table(
@@ -84,23 +105,8 @@ jobs = Table(
     Column("applied_outcome", State),
     Column("workflow_id", Uuid, ForeignKey("latchwork_workflows.id")),
     Column("step", Text),
-    CheckConstraint(f"state IN ({_words(JobState)})", name="state_known"),
-    CheckConstraint(
-        "(state = 'leased') = (owner IS NOT NULL)"
-        " AND (state = 'leased') = (lease_expires_at IS NOT NULL)",
-        name="leased_has_owner_and_expiry",
-    ),
-    CheckConstraint(
-        f"(state IN ({_words(TERMINAL_STATES)})) = (terminal_at IS NOT NULL)",
-        name="terminal_has_time",
-    ),
-    CheckConstraint("parents_remaining >= 0", name="latch_not_negative"),
-    CheckConstraint(
-        "(state = 'awaiting_parent') = (parents_remaining > 0)", name="awaiting_has_latch"
-    ),
+    CheckConstraint(_facts_of_states(), name="state_has_its_facts"),
     CheckConstraint("attempt >= 0 AND claim_number >= attempt", name="attempt_counts_claims"),
-    CheckConstraint("state <> 'cancelled' OR cause_code IS NOT NULL", name="cancelled_has_cause"),
-    CheckConstraint("NOT cancel_pending OR state = 'leased'", name="cancel_pending_is_leased"),
     sqlite_autoincrement=True,
 )
 # The claim's index: due work of one queue in claim order, and nothing else.
@@ -115,7 +121,6 @@ Index(
     postgresql_where=text("state = 'leased'"), sqlite_where=text("state = 'leased'"),
 )  # fmt: skip
 Index("ix_latchwork_jobs_state", jobs.c.state, jobs.c.sequence)
-Index("ix_latchwork_jobs_queue", jobs.c.queue, jobs.c.sequence)
 Index("ix_latchwork_jobs_wire_name", jobs.c.wire_name, jobs.c.sequence)
 Index(
     "ix_latchwork_jobs_workflow",

@@ -199,35 +199,20 @@ def upgrade() -> None:
         sa.Column("workflow_id", sa.Uuid(), nullable=True),
         sa.Column("step", sa.Text(), nullable=True),
         sa.CheckConstraint(
-            "(state = 'awaiting_parent') = (parents_remaining > 0)",
-            name=op.f("ck_latchwork_jobs_awaiting_has_latch"),
-        ),
-        sa.CheckConstraint(
-            "(state = 'leased') = (owner IS NOT NULL) AND (state = 'leased') = (lease_expires_at IS NOT NULL)",
-            name=op.f("ck_latchwork_jobs_leased_has_owner_and_expiry"),
-        ),
-        sa.CheckConstraint(
-            "(state IN ('succeeded', 'cancelled', 'dead_lettered', 'quarantined')) = (terminal_at IS NOT NULL)",
-            name=op.f("ck_latchwork_jobs_terminal_has_time"),
-        ),
-        sa.CheckConstraint(
-            "NOT cancel_pending OR state = 'leased'",
-            name=op.f("ck_latchwork_jobs_cancel_pending_is_leased"),
-        ),
-        sa.CheckConstraint(
-            "state <> 'cancelled' OR cause_code IS NOT NULL",
-            name=op.f("ck_latchwork_jobs_cancelled_has_cause"),
-        ),
-        sa.CheckConstraint(
-            "state IN ('scheduled', 'awaiting_parent', 'leased', 'succeeded', 'cancelled', 'dead_lettered', 'quarantined')",
-            name=op.f("ck_latchwork_jobs_state_known"),
+            "CASE state "
+            "WHEN 'scheduled' THEN owner IS NULL AND lease_expires_at IS NULL AND terminal_at IS NULL AND parents_remaining = 0 AND NOT cancel_pending "
+            "WHEN 'awaiting_parent' THEN owner IS NULL AND lease_expires_at IS NULL AND terminal_at IS NULL AND parents_remaining > 0 AND NOT cancel_pending "
+            "WHEN 'leased' THEN owner IS NOT NULL AND lease_expires_at IS NOT NULL AND terminal_at IS NULL AND parents_remaining = 0 "
+            "WHEN 'succeeded' THEN owner IS NULL AND lease_expires_at IS NULL AND terminal_at IS NOT NULL AND parents_remaining = 0 AND NOT cancel_pending "
+            "WHEN 'cancelled' THEN owner IS NULL AND lease_expires_at IS NULL AND terminal_at IS NOT NULL AND parents_remaining = 0 AND NOT cancel_pending AND cause_code IS NOT NULL "
+            "WHEN 'dead_lettered' THEN owner IS NULL AND lease_expires_at IS NULL AND terminal_at IS NOT NULL AND parents_remaining = 0 AND NOT cancel_pending "
+            "WHEN 'quarantined' THEN owner IS NULL AND lease_expires_at IS NULL AND terminal_at IS NOT NULL AND parents_remaining = 0 AND NOT cancel_pending "
+            "ELSE false END",
+            name=op.f("ck_latchwork_jobs_state_has_its_facts"),
         ),
         sa.CheckConstraint(
             "attempt >= 0 AND claim_number >= attempt",
             name=op.f("ck_latchwork_jobs_attempt_counts_claims"),
-        ),
-        sa.CheckConstraint(
-            "parents_remaining >= 0", name=op.f("ck_latchwork_jobs_latch_not_negative")
         ),
         sa.ForeignKeyConstraint(
             ["workflow_id"], ["latchwork_workflows.id"], name=op.f("fk_latchwork_jobs_workflow_id")
@@ -251,9 +236,6 @@ def upgrade() -> None:
         unique=False,
         postgresql_where=sa.text("state = 'leased'"),
         sqlite_where=sa.text("state = 'leased'"),
-    )
-    op.create_index(
-        "ix_latchwork_jobs_queue", "latchwork_jobs", ["queue", "sequence"], unique=False
     )
     op.create_index(
         "ix_latchwork_jobs_state", "latchwork_jobs", ["state", "sequence"], unique=False
