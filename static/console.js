@@ -217,7 +217,7 @@
     document.querySelector(".top").after(line);
   }
 
-  // --- Rows by keyboard, selection, confirmation -------------------------------------------------
+  // --- Rows by keyboard, selection ---------------------------------------------------------------
 
   function move(step) {
     const list = all("[data-rows] tbody tr");
@@ -261,23 +261,6 @@
     form.addEventListener("change", (event) => {
       if ("all" in event.target.dataset) for (const box of boxes()) box.checked = event.target.checked;
       showSelection();
-    });
-    form.addEventListener("submit", (event) => {
-      const button = event.submitter;
-      if (!button?.dataset.act || form.dataset.confirmed) return;
-      event.preventDefault();
-      const count = boxes().filter((box) => box.checked).length;
-      const dialog = byId("confirm");
-      byId("confirm-title").textContent = `${button.dataset.act} ${count} selected ${count === 1 ? "job" : "jobs"}?`;
-      byId("confirm-text").textContent = button.title;
-      byId("confirm-yes").textContent = `${button.dataset.act} ${count}`;
-      dialog.returnValue = "no";
-      dialog.addEventListener("close", () => {
-        if (dialog.returnValue !== "yes") return;
-        form.dataset.confirmed = "yes";
-        form.requestSubmit(button);
-      }, { once: true });
-      dialog.showModal();
     });
     if (form.querySelector("[data-all]")) showSelection();
   }

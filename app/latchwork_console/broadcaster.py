@@ -9,14 +9,15 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from starlette.concurrency import run_in_threadpool
 
 from latchwork.errors import LatchworkError
-from latchwork.log_tail import LogTail
+from latchwork.log_tail import LogTail, PlacedRows
 from latchwork.views import LogFilter, TransitionView
 from latchwork_console.console import Console, Permission
+from latchwork_console.contexts import FrameContext
 from latchwork_console.live_views import LiveView
 from latchwork_console.rendering import Surroundings
 
@@ -55,10 +56,9 @@ class Wish:
 
 @dataclass(slots=True)
 class Rows:
-    """New rows of the log, and the reader's place after them; rendered when first looked at."""
+    """New rows of the log; each is rendered when it is first looked at."""
 
-    transitions: tuple[TransitionView, ...]
-    token: str
+    placed: PlacedRows
     _rendered: dict[tuple[Channel, int], str] = field(default_factory=dict)
 
     def html(self, channel: Channel, transition: TransitionView, render: Callable[[], str]) -> str:
@@ -96,7 +96,7 @@ class Viewer:
             if stale is not None:
                 self._waiting.remove(stale)
         else:
-            self._waiting_rows += len(item.transitions)
+            self._waiting_rows += len(item.placed.rows)
             if self._waiting_rows > MAX_WAITING_ROWS:
                 self.end()
                 return
@@ -119,7 +119,7 @@ class Viewer:
             return None
         item = self._waiting.popleft()
         if isinstance(item, Rows):
-            self._waiting_rows -= len(item.transitions)
+            self._waiting_rows -= len(item.placed.rows)
         if self._waiting or self.ended:
             self._news.set()
         return item
@@ -237,15 +237,23 @@ class Broadcaster:
 
     async def _read_log(self) -> float:
         tail = await self._open_tail()
-        batch = await run_in_threadpool(tail.read)
-        if not batch.transitions:
+        placed = await run_in_threadpool(tail.read_placed)
+        if not placed.rows:
             return POLL_SECONDS
-        rows = Rows(tuple(batch.transitions), str(tail.token))
+        rows = Rows(placed)
         for viewer in self._viewers:
             if viewer.following:
                 viewer.offer(rows)
         self._changed.set()
         return 0.0
+
+    def _render_regions(self, channel: Channel) -> str:
+        """The regions of a channel's page, and those of the frame around every page."""
+        around = replace(self.surroundings(channel), counts=self.console.counts())
+        render = self.views[channel.view].regions
+        regions = "" if render is None else render(self.console, around, channel.subject)
+        frame = self.console.renderer.render("partials/rail_badges.html", FrameContext(), around)
+        return regions + frame
 
     async def _refresh_regions(self) -> float:
         self._changed.clear()
@@ -253,12 +261,7 @@ class Broadcaster:
         for channel in [one for one in self._regions if one not in channels]:
             del self._regions[channel]
         for channel in channels:
-            render = self.views[channel.view].regions
-            if render is None:
-                continue
-            html = await run_in_threadpool(
-                render, self.console, self.surroundings(channel), channel.subject
-            )
+            html = await run_in_threadpool(self._render_regions, channel)
             if html != self._regions.get(channel):
                 self._regions[channel] = html
                 for viewer in self._viewers:

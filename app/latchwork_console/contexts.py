@@ -21,6 +21,11 @@ from latchwork_console.job_filters import FilterChip
 
 
 @dataclass(frozen=True, slots=True)
+class FrameContext:
+    """The frame of every page: its surroundings are all it shows."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProblemContext:
     """An error, said to a person."""
 
@@ -97,6 +102,13 @@ class StateTab:
 
 
 @dataclass(frozen=True, slots=True)
+class TabsContext:
+    """The state tabs of the job listing."""
+
+    tabs: tuple[StateTab, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class JobsContext:
     """The job listing."""
 
@@ -110,6 +122,8 @@ class JobsContext:
     query: dict[str, object]
     back: str
     """This page's query, for the forms that come back to it."""
+    search_bound: int
+    """How many jobs a search goes through before it stops with what it found."""
     first_page: bool
     stream_token: str
     searched_id: str | None = None

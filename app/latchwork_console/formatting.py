@@ -91,6 +91,11 @@ def visible(text: str) -> str:
 _HIDDEN = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 
 
+def last_name(dotted: str) -> str:
+    """The part of a dotted name that tells most: ``ValidationError`` of ``pydantic_core.X``."""
+    return dotted.rpartition(".")[2] or dotted
+
+
 def short_id(job_id: object) -> str:
     """The end of a job id, which is its random part: enough to tell rows apart."""
     return f"…{str(job_id)[-8:]}"
@@ -153,6 +158,7 @@ FILTERS = {
     "figure": figure,
     "short_figure": short_figure,
     "visible": visible,
+    "last_name": last_name,
     "short_id": short_id,
     "tag_text": tag_text,
     "tag_parameter": tag_parameter,

@@ -61,6 +61,7 @@ ADDRESSES = (
     Address("/queues", Permission.VIEW, queues.show, "queues"),
     Address("/nodes", Permission.VIEW, nodes.show, "nodes"),
     Address("/health", Permission.PUBLIC, health.show, "health"),
+    Address("/favicon.ico", Permission.PUBLIC, static.favicon, "favicon"),
     Address("/static/{digest}/{name:path}", Permission.PUBLIC, static.show, "static"),
 )
 

@@ -68,7 +68,7 @@ async def follow(broadcaster: Broadcaster, viewer: Viewer) -> AsyncIterator[Serv
     """Every row from the wished place on, once each, and the regions as they change."""
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + MAX_AGE_SECONDS * random.uniform(0.9, 1.1)  # noqa: S311 - spreads load
-    caught_up = Place(0)
+    place = Place(0)
     if viewer.wish.after is None:
         await broadcaster.start_following(viewer)
     else:
@@ -81,7 +81,7 @@ async def follow(broadcaster: Broadcaster, viewer: Viewer) -> AsyncIterator[Serv
             await broadcaster.start_following(viewer)
             async for event in _drain(broadcaster, viewer, tail):
                 yield event
-            caught_up = Place.parse(str(tail.token))
+            place = Place.parse(tail.token)
         finally:
             tail.close()
     told_at = loop.time()
@@ -90,13 +90,17 @@ async def follow(broadcaster: Broadcaster, viewer: Viewer) -> AsyncIterator[Serv
         if isinstance(item, Regions):
             yield ServerSentEvent(item.html)
         elif isinstance(item, Rows):
-            fresh = tuple(one for one in item.transitions if _unseen(caught_up, one.position))
-            for event in _row_events(broadcaster, viewer, item, fresh):
+            for transition, row_place in item.placed.rows:
+                fresh = not place.holds(transition.position)
+                place = place.joined(row_place)
+                row = _row_event(broadcaster, viewer, item, transition, place) if fresh else None
+                if row is not None:
+                    told_at = loop.time()
+                    yield row
+            place = place.joined(item.placed.place)
+            if loop.time() - told_at > PLACE_SECONDS:
                 told_at = loop.time()
-                yield event
-            if fresh and loop.time() - told_at > PLACE_SECONDS:
-                told_at = loop.time()
-                yield ServerSentEvent(id=item.token)
+                yield ServerSentEvent(id=str(place))
 
 
 async def _drain(
@@ -104,40 +108,23 @@ async def _drain(
 ) -> AsyncIterator[ServerSentEvent]:
     """What the log holds after the tail's place, up to its end."""
     while not viewer.ended:
-        batch = await run_in_threadpool(tail.read)
-        if batch.gone_before is not None:
-            yield ServerSentEvent(str(batch.gone_before), event="gone")
-        if not batch.transitions:
+        placed = await run_in_threadpool(tail.read_placed)
+        if placed.gone_before is not None:
+            yield ServerSentEvent(str(placed.gone_before), event="gone")
+        if not placed.rows:
             return
-        rows = Rows(tuple(batch.transitions), str(tail.token))
-        for event in _row_events(broadcaster, viewer, rows, rows.transitions):
-            yield event
+        rows = Rows(placed)
+        for transition, place in placed.rows:
+            row = _row_event(broadcaster, viewer, rows, transition, place)
+            if row is not None:
+                yield row
 
 
-def _unseen(place: Place, position: int) -> bool:
-    return position > place.position or place.after(position) != place
-
-
-def _row_events(
-    broadcaster: Broadcaster,
-    viewer: Viewer,
-    rows: Rows,
-    fresh: tuple[TransitionView, ...],
-) -> list[ServerSentEvent]:
-    """One message per matching row; the id says what had been delivered once it was."""
-    end = Place.parse(rows.token)
-    matching = [one for one in fresh if viewer.wish.log_filter.matches(one)]
-    events = []
-    for transition in matching:
-        html = broadcaster.row(rows, viewer.wish.channel, transition)
-        if html:
-            token = rows.token if transition is fresh[-1] else _token_at(end, transition.position)
-            events.append(ServerSentEvent(html, id=token))
-    return events
-
-
-def _token_at(end: Place, position: int) -> str:
-    """The place within a batch, whose rows rise: up to ``position``, less the gaps still open."""
-    if position >= end.position:
-        return str(end)
-    return str(Place(position, tuple(gap for gap in end.gaps if gap[1] < position)))
+def _row_event(
+    broadcaster: Broadcaster, viewer: Viewer, rows: Rows, transition: TransitionView, place: Place
+) -> ServerSentEvent | None:
+    """A row's message, whose id says what was delivered with it; None if it is not wished for."""
+    if not viewer.wish.log_filter.matches(transition):
+        return None
+    html = broadcaster.row(rows, viewer.wish.channel, transition)
+    return ServerSentEvent(html, id=str(place)) if html else None

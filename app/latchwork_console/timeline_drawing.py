@@ -14,7 +14,8 @@ from latchwork.views import History, TransitionView
 from latchwork_console.formatting import span
 
 ATTEMPTS_DRAWN_MAX = 12
-TICKS_MAX = 5
+CHARACTER_PERCENT = 2.2
+"""How much of the axis a character of a label takes where the drawing is narrowest."""
 _STEPS_SECONDS = tuple(
     step * unit
     for unit, steps in (
@@ -237,17 +238,23 @@ def _attempt_lane(attempt: Attempt, ends_at: datetime, scale: _Scale) -> Lane:
 
 def _ticks(scale: _Scale, *, live: bool) -> tuple[Tick, ...]:
     """Round times along the axis, and its right end."""
+    years = _STEPS_SECONDS[-1] * math.ceil(scale.seconds / _STEPS_SECONDS[-1])
     step = next(
-        (step for step in _STEPS_SECONDS if scale.seconds / step <= TICKS_MAX),
-        _STEPS_SECONDS[-1] * math.ceil(scale.seconds / _STEPS_SECONDS[-1] / TICKS_MAX),
+        (one for one in _STEPS_SECONDS if 100 * one / scale.seconds > _label_percent(one)), years
     )
+    # The first label begins at the left end and the last ends at the right one.
+    room = 1.5 * _label_percent(step)
     midnight = scale.starts_at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     first = math.floor((scale.starts_at - midnight).total_seconds() / step) + 1
     ends_at = scale.starts_at + timedelta(seconds=scale.seconds)
     rounds = (midnight + timedelta(seconds=step * number) for number in range(first, first + 8))
-    moments = [scale.starts_at, *(at for at in rounds if 8 < scale.percent(at) < 92)]
+    moments = [scale.starts_at, *(at for at in rounds if room < scale.percent(at) < 100 - room)]
     ticks = [Tick(scale.percent(at), _tick_label(at, step)) for at in moments]
     return (*ticks, Tick(100.0, "now" if live else _tick_label(ends_at, step)))
+
+
+def _label_percent(step_seconds: float) -> float:
+    return CHARACTER_PERCENT * (len(_tick_label(datetime.now(UTC), step_seconds)) + 1)
 
 
 def _tick_label(at: datetime, step_seconds: float) -> str:

@@ -7,6 +7,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from latchwork.errors import StoreBusy, StoreUnavailable
@@ -16,7 +17,7 @@ from latchwork.store.log_watch import LogWatch
 from latchwork.store.transition_log import LogBatch, Reading, end_of_log, read_batch
 from latchwork.views import TransitionView
 
-__all__ = ["LogBatch", "LogTail", "Place"]
+__all__ = ["LogBatch", "LogTail", "Place", "PlacedRows"]
 
 POLL_SECONDS = 0.05
 BATCH_ROWS = 1_000
@@ -29,6 +30,15 @@ class HasDatabase(Protocol):
 
     @property
     def database(self) -> Database: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRows:
+    """Rows, each with the place it leaves its reader at, and the place after all of them."""
+
+    rows: tuple[tuple[TransitionView, Place], ...]
+    place: Place
+    gone_before: int | None = None
 
 
 class LogTail:
@@ -69,12 +79,13 @@ class LogTail:
 
         Raises StoreUnavailable or StoreBusy when the database cannot be read.
         """
-        with self._turn:
-            gone_before = None if self._pending else self._fetch(limit).gone_before
-            given = [self._pending.popleft() for _ in range(min(limit, len(self._pending)))]
-            self._place = given[-1][1] if self._pending else self._reading.place
-            rows = tuple(row for row, _ in given)
-            return LogBatch(rows, self._reading, gone_before)
+        given, gone_before = self._take(limit)
+        return LogBatch(tuple(row for row, _ in given), self._reading, gone_before)
+
+    def read_placed(self, limit: int = BATCH_ROWS) -> PlacedRows:
+        """As ``read``, each row with the tail's place once it, and no later row, was given out."""
+        given, gone_before = self._take(limit)
+        return PlacedRows(tuple(given), self._place, gone_before)
 
     def close(self) -> None:
         """End every iteration over this tail."""
@@ -102,6 +113,13 @@ class LogTail:
                     await asyncio.sleep(self._pause_seconds or POLL_SECONDS)
         finally:
             self._watch.close()
+
+    def _take(self, limit: int) -> tuple[list[tuple[TransitionView, Place]], int | None]:
+        with self._turn:
+            gone_before = None if self._pending else self._fetch(limit).gone_before
+            given = [self._pending.popleft() for _ in range(min(limit, len(self._pending)))]
+            self._place = given[-1][1] if self._pending else self._reading.place
+            return given, gone_before
 
     def _give_out(self) -> Iterator[TransitionView]:
         while self._pending and not self._closed.is_set():

@@ -136,6 +136,10 @@ class JobFilter:
     cause_type: str | None = None
 
 
+SEARCH_BOUND = 10_000
+"""How many rows a search goes through at most before it answers with what it found."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobPage:
     """One page of a listing, newest first; ``next`` and ``previous`` are cursors or None.

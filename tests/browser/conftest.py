@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from latchwork.application import Latchwork
 from tests.chromium import find_chromium
@@ -40,6 +40,11 @@ def console(app: Latchwork) -> Iterator[ServedConsole]:
     served.stop()
 
 
+def is_problem(told: ConsoleMessage) -> bool:
+    """Whether the browser complains; of the page that does not exist it may."""
+    return told.type == "error" and not told.location["url"].endswith("/nowhere")
+
+
 @pytest.fixture
 def open_page(browser: Browser, console: ServedConsole) -> Iterator[OpenPage]:
     """Open a page of the console; whatever it reports as an error fails the test."""
@@ -51,7 +56,7 @@ def open_page(browser: Browser, console: ServedConsole) -> Iterator[OpenPage]:
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(10_000)
-        page.on("console", lambda one: problems.append(one.text) if one.type == "error" else None)
+        page.on("console", lambda one: problems.append(one.text) if is_problem(one) else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(console.address + path)
         return page

@@ -1,5 +1,6 @@
 """Requeue and cancel from a form: what they do, what they say, and where they lead."""
 
+import re
 from uuid import uuid4
 
 import pytest
@@ -49,12 +50,39 @@ def test_an_unknown_job_is_not_found(world: World) -> None:
 
 def test_selected_jobs_are_each_done_or_skipped_with_the_reason(world: World) -> None:
     selected = [str(world.jobs[state]) for state in S] + [str(uuid4())]
-    answer = world.post("/jobs/requeue", job=selected, back="queue=a%2Fb&state=leased")
+    answer = world.post(
+        "/jobs/requeue", job=selected, back="queue=a%2Fb&state=leased", confirmed="yes"
+    )
     assert answer.headers["location"].startswith("/jobs?state=leased&queue=a%2Fb&result=")
     page = world.client.get(answer.headers["location"]).text
     assert "2 jobs requeued." in page
     assert "1 job skipped: no longer stored" in page
     assert "1 job skipped: Leased" in page
+
+
+def test_a_selection_is_shown_with_its_consequences_before_anything_is_done(world: World) -> None:
+    child = world.store.enqueue(world.jobs[S.SCHEDULED])
+    selected = [str(job) for job in world.jobs.values()] + [str(uuid4())]
+    preview = world.post("/jobs/cancel", job=selected, back="state=scheduled")
+    assert preview.status_code == 200
+    text = preview.text
+    assert "Cancel 8 selected jobs?" in text
+    assert "Cancel 3 jobs</button>" in text
+    assert "1 job skipped:</b> Succeeded; it had ended already" in text
+    assert "1 job skipped:</b> no longer stored" in text
+    assert "waiting jobs would be cancelled" in text
+    assert 'href="/jobs?state=scheduled"' in text
+    assert world.store.state(world.jobs[S.SCHEDULED]) is S.SCHEDULED
+    fields = dict.fromkeys(re.findall(r'name="job" value="([^"]+)"', text))
+    world.post("/jobs/cancel", job=list(fields), back="state=scheduled", confirmed="yes")
+    assert world.store.state(world.jobs[S.SCHEDULED]) is S.CANCELLED
+    assert world.store.state(child) is S.CANCELLED
+
+
+def test_a_selection_of_which_nothing_qualifies_offers_no_button(world: World) -> None:
+    preview = world.post("/jobs/requeue", job=[str(world.jobs[S.SUCCEEDED])], back="")
+    assert "None of the selected jobs can be acted on" in preview.text
+    assert '<button class="btn primary"' not in preview.text
 
 
 def test_no_selection_changes_nothing_and_says_so(world: World) -> None:
@@ -66,7 +94,7 @@ def test_no_selection_changes_nothing_and_says_so(world: World) -> None:
     "back", ["//evil.example/", "https://evil.example", "?x=//evil", "\r\nX: y"]
 )
 def test_the_way_back_stays_in_the_console(world: World, back: str) -> None:
-    answer = world.post("/jobs/cancel", job=str(uuid4()), back=back)
+    answer = world.post("/jobs/cancel", job=str(uuid4()), back=back, confirmed="yes")
     assert answer.headers["location"].startswith("/jobs?result=")
 
 

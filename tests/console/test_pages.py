@@ -12,6 +12,8 @@ from starlette.testclient import TestClient
 from latchwork.application import Latchwork
 from latchwork.decisions.states import JobState
 from latchwork.errors import StoreUnavailable
+from latchwork.store.moves import Cause
+from latchwork.views import JobPage
 from latchwork_console.server import create_console
 from tests.console.worlds import ADDRESS, HOSTILE, World
 
@@ -108,7 +110,7 @@ def test_tabs_stand_in_life_cycle_order_with_exact_counts(world: World) -> None:
     tabs = page[page.index('id="state-tabs"') : page.index("</nav>", page.index('id="state-tabs"'))]
     labels = [state.label for state in JobState]
     assert re.findall(r'label">([^<]+)<', tabs) == labels
-    assert re.findall(r'class="n">([^<]+)<', tabs) == ["7"] + ["1"] * 7
+    assert re.findall(r'class="n" id="tab-\w+">([^<]+)<', tabs) == ["7"] + ["1"] * 7
 
 
 def test_a_typed_id_leads_to_its_job(world: World) -> None:
@@ -165,3 +167,26 @@ def test_a_database_that_is_away_is_a_page_that_says_so(
     answer = world.client.get("/nodes")
     assert answer.status_code == 503
     assert "database" in answer.text
+
+
+def test_the_icon_is_where_browsers_look_for_it_beside_pages_that_name_none(world: World) -> None:
+    assert world.client.get("/favicon.ico").headers["content-type"] == "image/svg+xml"
+
+
+def test_a_cause_is_listed_by_the_name_of_its_class(world: World) -> None:
+    job = world.store.enqueue()
+    cause = Cause(code="payload_refused", type="pydantic_core._pydantic_core.ValidationError")
+    world.store.end(job, JobState.QUARANTINED, cause=cause)
+    text = world.client.get("/jobs?state=quarantined").text
+    assert ">ValidationError</code>" in text
+    assert 'title="pydantic_core._pydantic_core.ValidationError"' in text
+
+
+def test_a_search_that_stopped_at_its_bound_says_how_far_it_came(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = JobPage(jobs=(), next="before:7", previous=None, partial=True)
+    monkeypatch.setattr(world.app.monitor, "jobs", lambda *_, **__: nothing)
+    text = world.client.get("/jobs?tag=rare").text
+    assert "Nothing found among the newest 10,000 jobs." in text
+    assert 'href="/jobs?tag=rare&amp;before=7">Search further back' in text

@@ -14,7 +14,8 @@ from starlette.testclient import TestClient
 from latchwork.application import Latchwork
 from latchwork.decisions.states import JobState
 from latchwork.decisions.transitions import Event
-from latchwork.log_tail import Place
+from latchwork.log_tail import Place, PlacedRows
+from latchwork.store.enqueueing import insert_jobs
 from latchwork.views import LogFilter, TransitionView
 from latchwork_console import broadcaster as broadcasting
 from latchwork_console import streams
@@ -154,6 +155,54 @@ def test_the_last_event_id_wins_over_the_address(
         assert positions(rows_until(found, newest(app))) == [newest(app)]
 
 
+def test_a_row_that_fills_an_old_gap_neither_moves_the_place_back_nor_comes_twice(
+    postgres_url: str,
+) -> None:
+    app = Latchwork(postgres_url)
+    store = Store(app.database, now=app.database.clock.now())
+    served = ServedConsole(app)
+    held_open = app.database.engine.connect()
+    try:
+        store.enqueue()
+        with stream(served, "after=0") as found:
+            rows_until(found, newest(app))
+            insert_jobs(held_open, [store.new_job()], now=store.now)
+            for _ in range(3):
+                store.enqueue()
+            taken = rows_until(found, newest(app))
+            (gap,) = set(range(1, newest(app) + 1)) - set(logged(app))
+            assert Place.parse(taken[-1].id).gaps == ((gap, gap),)
+            held_open.commit()
+            taken += rows_until(found, gap)
+            store.enqueue()
+            taken += rows_until(found, newest(app))
+        places = [Place.parse(message.id) for message in taken]
+        assert [place.position for place in places] == sorted(place.position for place in places)
+        assert positions(taken).count(gap) == 1
+        assert sorted(positions(taken)) == logged(app)[1:]
+        assert places[-1] == Place(newest(app))
+        with stream(served, "after=0", taken[1].id) as found:
+            resumed = positions(rows_until(found, newest(app)))
+        assert sorted([*positions(taken[:2]), *resumed]) == logged(app)[1:]
+    finally:
+        held_open.close()
+        served.stop()
+        app.database.dispose()
+
+
+def test_the_rail_and_the_state_tabs_follow(
+    served: ServedConsole, app: Latchwork, store: Store
+) -> None:
+    with stream(served, f"after={app.monitor.log_token()}&view=jobs") as found:
+        for _ in range(3):
+            store.enqueue(queue="tabs")
+        wanted = [f'hx-target="#{name}" hx-swap="textContent">3<' for name in
+                  ("nav-jobs", "tab-all", "tab-scheduled")]  # fmt: skip
+        for message in found:
+            if all(one in message.data for one in wanted):
+                break
+
+
 def test_a_filtered_stream_carries_only_matching_rows_and_still_says_how_far_it_read(
     served: ServedConsole, app: Latchwork, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,8 +290,13 @@ def row(position: int) -> TransitionView:
     )  # fmt: skip
 
 
+def batch_of(*positions: int) -> Rows:
+    placed = tuple((row(position), Place(position)) for position in positions)
+    return Rows(PlacedRows(placed, placed[-1][1]))
+
+
 async def test_a_viewer_who_does_not_keep_up_is_cut() -> None:
-    batch = Rows(tuple(row(position) for position in range(1, 501)), "500")
+    batch = batch_of(*range(1, 501))
     prompt, slow = Viewer(WISH), Viewer(WISH)
     for _ in range(6):
         prompt.offer(batch)
@@ -260,17 +314,10 @@ def test_a_row_is_rendered_once_for_all_who_see_it_alike() -> None:
         rendered.append("row")
         return "row"
 
-    batch = Rows((row(1),), "1")
+    batch = batch_of(1)
     for _ in range(3):
-        batch.html(WISH.channel, batch.transitions[0], render)
+        batch.html(WISH.channel, batch.placed.rows[0][0], render)
     assert len(rendered) == 1
-
-
-def test_an_id_within_a_batch_names_the_gaps_below_it() -> None:
-    end = Place.parse("20~3,11-12")
-    assert streams._token_at(end, 2) == "2"
-    assert streams._token_at(end, 9) == "9~3"
-    assert streams._token_at(end, 20) == "20~3,11-12"
 
 
 def test_a_console_without_viewers_reads_nothing(app: Latchwork) -> None:

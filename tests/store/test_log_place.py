@@ -62,3 +62,12 @@ def test_rows_in_any_order_leave_exactly_the_unseen_positions_open(positions: li
     unseen = set(range(1, max(positions, default=0) + 1)) - set(positions)
     assert {one for low, high in place.gaps for one in range(low, high + 1)} == unseen
     assert Place.parse(str(place)) == place
+
+
+def test_places_join_to_what_either_delivered() -> None:
+    behind, ahead = Place.parse("12~3,7-9"), Place.parse("20~8-10,15")
+    assert str(behind.joined(ahead)) == str(ahead.joined(behind)) == "20~8-9,15"
+    assert Place(0).joined(ahead) == ahead
+    assert ahead.joined(ahead) == ahead
+    assert ahead.holds(7)
+    assert not any(ahead.holds(position) for position in (8, 15, 21))

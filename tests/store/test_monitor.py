@@ -148,6 +148,8 @@ def test_what_needs_attention_is_told(scene: Scene) -> None:
     assert told["cancel_unanswered"].job_id == cancelled
     assert told["queue_not_served"].queue == "orphan"
     assert told["dead_lettered"].subject == "1 job Dead-Lettered"
+    assert told["dead_lettered"].sentence.endswith("Requeue once the cause is mended.")
+    assert "attempt" not in told["dead_lettered"].sentence
     scene.wait(40)
     scene.start_node("other", queues=("orphan",))
     codes = [one.code for one in scene.monitor.attention()]

@@ -20,4 +20,4 @@ async def cancel_selected(request: Request) -> Response:
     """``POST /jobs/cancel`` with one ``job`` field per selected job."""
     console = console_of(request)
     act = partial(console.app.operator.cancel, actor=console.actor)
-    return await act_on_selected(request, "cancel", act)
+    return await act_on_selected(request, "cancel", act, console.app.operator.preview_cancel)

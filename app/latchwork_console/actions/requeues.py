@@ -20,4 +20,4 @@ async def requeue_selected(request: Request) -> Response:
     """``POST /jobs/requeue`` with one ``job`` field per selected job."""
     console = console_of(request)
     act = partial(console.app.operator.requeue, actor=console.actor)
-    return await act_on_selected(request, "requeue", act)
+    return await act_on_selected(request, "requeue", act, console.app.operator.preview_requeue)

@@ -20,6 +20,7 @@ _DONE = {
     "cancelled": "cancelled",
     "requested": "asked to stop; cancelled when the worker reports it",
 }
+_NOT_STORED = "no longer stored"
 _NOT_LEGAL = {
     "requeue": "only Dead-Lettered and Quarantined jobs can be requeued",
     "cancel": "it had ended already",
@@ -81,11 +82,16 @@ def decode(code: str | None) -> Message | None:
 
 def _reason(action: str, name: str, state: str | None) -> str | None:
     if name == "not_found":
-        return "no longer stored"
+        return _NOT_STORED
     if name == "unavailable":
         return "the database did not answer; whether it was done is shown by the job itself"
     if name != "refused":
         return None
     if state not in {one.value for one in JobState}:
         return _NOT_LEGAL[action]
-    return f"{JobState(state).label}; {_NOT_LEGAL[action]}"
+    return skip_reason(action, JobState(state))
+
+
+def skip_reason(action: str, state: JobState | None) -> str:
+    """Why a job in this state is not acted on; None is a job that is no longer stored."""
+    return _NOT_STORED if state is None else f"{state.label}; {_NOT_LEGAL[action]}"

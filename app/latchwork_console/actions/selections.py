@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from latchwork.decisions.states import JobState
 from latchwork.errors import OutcomeUnknown, StoreBusy
+from latchwork_console.actions.previews import Preview, preview_selection
 from latchwork_console.actions.results import Outcome, encode
 from latchwork_console.job_filters import (
     MAX_CURSOR_CHARACTERS,
@@ -19,7 +20,7 @@ from latchwork_console.job_filters import (
     read_job_filter,
     read_text,
 )
-from latchwork_console.rendering import link, respond_json, wants_json
+from latchwork_console.rendering import link, respond, respond_json, wants_json
 
 MAX_SELECTED = 200
 
@@ -53,10 +54,21 @@ async def act_on_one(request: Request, action: str, act: Act) -> Response:
     return _see_other(link(request, place, job_id=job_id, result=encode(action, [outcome])))
 
 
-async def act_on_selected(request: Request, action: str, act: Act) -> Response:
-    """Act on each job the form selects, one after the other, and say what became of them."""
+async def act_on_selected(request: Request, action: str, act: Act, preview: Preview) -> Response:
+    """Show what acting on the selected jobs would do; act, one by one, once it is confirmed.
+
+    A program that asks for JSON has no page to confirm on: its request acts at once.
+    """
     form = await request.form(max_fields=MAX_SELECTED + 20)
     job_ids = _selected([value for value in form.getlist("job") if isinstance(value, str)])
+    if job_ids and not wants_json(request) and form.get("confirmed") != "yes":
+        back = form.get("back")
+        context = await run_in_threadpool(
+            preview_selection, action, job_ids, preview, back if isinstance(back, str) else ""
+        )
+        return await run_in_threadpool(
+            respond, request, page="pages/selection.html", context=context
+        )
     outcomes = await run_in_threadpool(lambda: [_outcome(act, job_id) for job_id in job_ids])
     if wants_json(request):
         shapes = [_shape(job_id, one) for job_id, one in zip(job_ids, outcomes, strict=True)]

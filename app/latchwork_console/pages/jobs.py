@@ -9,9 +9,9 @@ from starlette.responses import RedirectResponse, Response
 
 from latchwork.decisions.states import JobState
 from latchwork.json_shapes import listing_shape
-from latchwork.views import Counts, JobFilter, TransitionView
+from latchwork.views import SEARCH_BOUND, Counts, JobFilter, TransitionView
 from latchwork_console.console import Console, Permission, console_of, permits
-from latchwork_console.contexts import JobsContext, LogRowContext, StateTab
+from latchwork_console.contexts import JobsContext, LogRowContext, StateTab, TabsContext
 from latchwork_console.job_filters import (
     BadParameter,
     job_chips,
@@ -66,6 +66,7 @@ def show(request: Request) -> Response:
                 doseq=True,
                 quote_via=quote,
             ),
+            search_bound=SEARCH_BOUND,
             first_page=before is None and after is None,
             stream_token=token,
             searched_id=searched,
@@ -124,4 +125,9 @@ def _row(console: Console, around: Surroundings, transition: TransitionView) -> 
     return console.renderer.render("partials/job_moved.html", context, around)
 
 
-LIVE = LiveView(row=_row)
+def _regions(console: Console, around: Surroundings, queue: str) -> str:
+    tabs = state_tabs(JobFilter(queue=queue or None), around.counts)
+    return console.renderer.render("partials/tab_counts.html", TabsContext(tabs), around)
+
+
+LIVE = LiveView(row=_row, regions=_regions)

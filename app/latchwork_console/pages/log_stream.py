@@ -9,7 +9,7 @@ from latchwork_console.job_filters import BadParameter, read_log_filter, read_te
 from latchwork_console.rendering import prefix_of
 from latchwork_console.streams import LogStream
 
-MAX_SUBJECT_CHARACTERS = 64
+MAX_SUBJECT_CHARACTERS = 128
 
 
 async def show(request: Request) -> Response:

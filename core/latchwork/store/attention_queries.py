@@ -1,5 +1,6 @@
 """What an operator should look at, found without counting or scanning jobs."""
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from operator import itemgetter
@@ -25,6 +26,9 @@ UNANSWERED_AFTER = timedelta(seconds=30)
 
 MAX_PER_KIND = 20
 
+CAUSES_LOOKED_AT = 200
+"""How many of the newest failed jobs the most frequent cause is told of."""
+
 
 def read_attention(connection: Connection, *, now: datetime) -> tuple[Attention, ...]:
     """Everything that needs attention, most urgent first, at most 20 of each kind."""
@@ -47,12 +51,11 @@ def _lapsed_leases(connection: Connection, now: datetime) -> Iterator[Attention]
     ).all()
     if found:
         number = BoundedCount(min(len(found), MAX_RUNNING), capped=len(found) > MAX_RUNNING)
-        noun, verb = ("lease", "has") if number.value == 1 else ("leases", "have")
+        noun = "lease" if number.value == 1 else "leases"
         yield Attention(
             code="lapsed_leases",
             subject=f"{number} lapsed {noun}",
-            sentence=f"{number} {noun} {verb} lapsed and no node has taken the work back: "
-            "is any node running?",
+            sentence="No node has taken the work back: is any node running?",
             state=JobState.LEASED,
             job_id=found[0].id,
         )
@@ -69,8 +72,7 @@ def _queues_in_trouble(
             yield Attention(
                 code="queue_not_served",
                 subject=f"Queue {row.name}",
-                sentence=f"No live node serves queue {row.name}: {due}, "
-                f"the oldest for {span(now - oldest)}.",
+                sentence=f"No live node serves it: {due}, the oldest for {span(now - oldest)}.",
                 state=JobState.SCHEDULED,
                 queue=row.name,
             )
@@ -78,8 +80,7 @@ def _queues_in_trouble(
             yield Attention(
                 code="queue_late",
                 subject=f"Queue {row.name}",
-                sentence=f"The oldest due job of queue {row.name} has waited for "
-                f"{span(now - oldest)}: {due}.",
+                sentence=f"Its oldest due job has waited for {span(now - oldest)}: {due}.",
                 state=JobState.SCHEDULED,
                 queue=row.name,
             )
@@ -101,8 +102,8 @@ def _unanswered_cancels(connection: Connection, now: datetime) -> Iterator[Atten
         yield Attention(
             code="cancel_unanswered",
             subject=wire_name,
-            sentence=f"{wire_name} on {owner} was told to stop {span(now - delivered_at)} ago "
-            "and has not returned.",
+            sentence=f"It was told to stop {span(now - delivered_at)} ago and has not returned; "
+            f"it runs on {owner}.",
             state=JobState.LEASED,
             job_id=job_id,
         )
@@ -111,18 +112,33 @@ def _unanswered_cancels(connection: Connection, now: datetime) -> Iterator[Atten
 def _failed(connection: Connection, now: datetime) -> Iterator[Attention]:
     counts = read_counts(connection, now=now).by_state
     for state in (JobState.QUARANTINED, JobState.DEAD_LETTERED):
-        if counts[state]:
-            number = plural(counts[state], "job")
+        count = counts[state]
+        if count:
             yield Attention(
                 code=state.value,
-                subject=f"{number} {state.label}",
-                sentence=f"{number} {'is' if counts[state] == 1 else 'are'} {state.label} "
-                f"{_WAITING[state]}.",
+                subject=f"{plural(count, 'job')} {state.label}",
+                sentence=f"{_mostly(connection, state)} {_MENDING[state]}",
                 state=state,
             )
 
 
-_WAITING = {
-    JobState.DEAD_LETTERED: "after using up every attempt: requeue once the cause is mended",
-    JobState.QUARANTINED: "because no node could run it: deploy the job type, then requeue",
+def _mostly(connection: Connection, state: JobState) -> str:
+    """The most frequent cause among the newest jobs of a failed state."""
+    causes = connection.execute(
+        select(jobs.c.wire_name, jobs.c.cause_code, jobs.c.cause_type)
+        .where(in_state(state))
+        .order_by(jobs.c.sequence.desc())
+        .limit(CAUSES_LOOKED_AT)
+    ).all()
+    if not causes:
+        return ""
+    ((wire_name, code, kind), count) = Counter(tuple(row) for row in causes).most_common(1)[0]
+    words = kind.rpartition(".")[2] if kind else (code or "unknown").replace("_", " ")
+    share = "" if count == len(causes) else f" ({count} of the newest {len(causes)})"
+    return f"{'Mostly ' if share else ''}{words} of {wire_name}{share}."
+
+
+_MENDING = {
+    JobState.DEAD_LETTERED: "Requeue once the cause is mended.",
+    JobState.QUARANTINED: "Deploy a node that can run it, then requeue.",
 }

@@ -12,8 +12,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, literal, select, tuple_, union_all
 
+from latchwork.views import SEARCH_BOUND
+
 MAX_PAGE_ROWS = 200
-WALK_BOUNDS = (500, 10_000)
+WALK_BOUNDS = (500, SEARCH_BOUND)
 """Candidates that a filtered search looks at: in its first try, and at most."""
 
 

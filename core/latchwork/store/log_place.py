@@ -66,6 +66,21 @@ class Place:
         passed = (self.position + 1, position - 1)
         return Place(position, (*self.gaps, passed) if passed[0] <= passed[1] else self.gaps)
 
+    def holds(self, position: int) -> bool:
+        """Whether the row at ``position`` was delivered, if there is one."""
+        return position <= self.position and without(self.gaps, position) == self.gaps
+
+    def joined(self, other: "Place") -> "Place":
+        """The place of a reader to whom was delivered what either of two places says."""
+        top = max(self.position, other.position)
+        mine, others = self._undelivered(top), other._undelivered(top)
+        both = ((max(a[0], b[0]), min(a[1], b[1])) for a in mine for b in others)
+        return Place(top, tuple(sorted(one for one in both if one[0] <= one[1])))
+
+    def _undelivered(self, top: int) -> tuple[Range, ...]:
+        beyond = ((self.position + 1, top),) if self.position < top else ()
+        return (*self.gaps, *beyond)
+
 
 def without(gaps: tuple[Range, ...], position: int) -> tuple[Range, ...]:
     """``gaps`` less one position."""
