@@ -9,9 +9,9 @@ from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, se
 
 from latchwork.decisions.states import JobState
 from latchwork.store.keyset import Cursor, Listing, Term, Walk
-from latchwork.store.schema import State, jobs, transitions
+from latchwork.store.schema import NOT_FAILED, State, jobs, transitions
 from latchwork.store.transition_log import LIST_COLUMNS, end_of_log
-from latchwork.views import FAILED_ENDS, History, LogFilter, TransitionPage, TransitionView
+from latchwork.views import History, LogFilter, TransitionPage, TransitionView
 
 
 def read_history(connection: Connection, job_id: UUID) -> History:
@@ -103,6 +103,7 @@ def _terms(connection: Connection, log_filter: LogFilter) -> Iterator[Term]:
 
 def _failing(row: Any) -> ColumnElement[bool]:
     """``TransitionView.failing``, written out as the partial index has it."""
-    ends = [literal_column(f"'{state.value}'", State) for state in JobState if state in FAILED_ENDS]
-    leased = literal_column(f"'{JobState.LEASED.value}'", State)
-    return and_(row.previous_state == leased, row.state.in_(ends))
+    leased = row.previous_state == literal_column(f"'{JobState.LEASED.value}'", State)
+    return and_(
+        leased, *(row.state != literal_column(f"'{end.value}'", State) for end in NOT_FAILED)
+    )

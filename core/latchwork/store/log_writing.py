@@ -68,7 +68,9 @@ def append(connection: Connection, rows: Sequence[LogRow]) -> None:
     """Append ``rows`` in enqueue order, so that a parent's row stands before its children's."""
     ordered = sorted(rows, key=itemgetter(0, 1))
     columns = list(zip(*ordered, strict=True))
-    _append_statement(connection.dialect.name).execute(connection, columns)
+    detailed = any(row.failure_detail is not None for row in ordered)
+    append_rows = _append_statement(connection.dialect.name, detailed=detailed)
+    append_rows.execute(connection, columns)
     over = {row.job_sequence: row.ordinal for row in ordered if row.ordinal >= KEPT_ROWS_PER_JOB}
     if over:
         cut = [ordinal - KEPT_ROWS_PER_JOB for ordinal in over.values()]
@@ -82,13 +84,14 @@ def policy() -> Any:
 
 
 @cache
-def _append_statement(dialect: str) -> BatchWrite:
+def _append_statement(dialect: str, *, detailed: bool) -> BatchWrite:
     def build(row: Any) -> Any:
-        detailed = policy() == HistoryPolicy.TRANSITIONS_AND_FAILURE_DETAIL.value
-        values: list[Any] = [getattr(row, name) for name in _COLUMNS if name != "failure_detail"]
-        values.append(case((detailed, row.failure_detail)))
-        source = select(*values).where(policy() != HistoryPolicy.OFF.value)
-        return insert(transitions).from_select(list(_COLUMNS), source, include_defaults=False)
+        values = {name: getattr(row, name) for name in _COLUMNS}
+        if detailed:
+            kept = policy() == HistoryPolicy.TRANSITIONS_AND_FAILURE_DETAIL.value
+            values["failure_detail"] = case((kept, row.failure_detail))
+        source = select(*values.values()).where(policy() != HistoryPolicy.OFF.value)
+        return insert(transitions).from_select(list(values), source, include_defaults=False)
 
     return BatchWrite(dialect, _COLUMNS, build)
 

@@ -135,9 +135,7 @@ def upgrade() -> None:
         ),
         sqlite_autoincrement=True,
     )
-    failing = sa.text(
-        "previous_state = 'leased' AND state IN ('scheduled', 'dead_lettered', 'quarantined')"
-    )
+    failing = sa.text("previous_state = 'leased' AND state <> 'succeeded' AND state <> 'cancelled'")
     op.create_index(
         "ix_latchwork_transitions_failing",
         "latchwork_transitions",
