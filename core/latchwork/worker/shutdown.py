@@ -57,12 +57,12 @@ def stop_on_signals(stop: Callable[[], None], *, patience_seconds: float) -> Ite
 
 
 def run_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run ``work`` on an event loop of its own.
+    """Run ``work`` on an event loop of its own: uvloop's if that is installed, else asyncio's.
 
     Unlike ``asyncio.run`` it waits neither for tasks that ignore their cancellation nor for
     threads: when this returns, the loop's tasks run no more.
     """
-    loop = asyncio.new_event_loop()
+    loop = _new_loop()
     loop.set_default_executor(DaemonExecutor(EXECUTOR_THREADS))
     asyncio.set_event_loop(loop)
     try:
@@ -72,6 +72,14 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
         loop.set_exception_handler(lambda _loop, _context: None)
         asyncio.set_event_loop(None)
         loop.close()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:  # the extra "speed" is not installed
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 def call_on(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
