@@ -117,12 +117,12 @@ def _failed(connection: Connection, now: datetime) -> Iterator[Attention]:
             yield Attention(
                 code=state.value,
                 subject=f"{plural(count, 'job')} {state.label}",
-                sentence=f"{_mostly(connection, state)} {_MENDING[state]}",
+                sentence=f"{_usual_cause(connection, state)} {_MENDING[state]}".strip(),
                 state=state,
             )
 
 
-def _mostly(connection: Connection, state: JobState) -> str:
+def _usual_cause(connection: Connection, state: JobState) -> str:
     """The most frequent cause among the newest jobs of a failed state."""
     causes = connection.execute(
         select(jobs.c.wire_name, jobs.c.cause_code, jobs.c.cause_type)
@@ -130,12 +130,15 @@ def _mostly(connection: Connection, state: JobState) -> str:
         .order_by(jobs.c.sequence.desc())
         .limit(CAUSES_LOOKED_AT)
     ).all()
-    if not causes:
+    if not causes:  # they were purged or requeued a moment ago
         return ""
     ((wire_name, code, kind), count) = Counter(tuple(row) for row in causes).most_common(1)[0]
     words = kind.rpartition(".")[2] if kind else (code or "unknown").replace("_", " ")
-    share = "" if count == len(causes) else f" ({count} of the newest {len(causes)})"
-    return f"{'Mostly ' if share else ''}{words} of {wire_name}{share}."
+    if count == len(causes):
+        return f"{words} in {wire_name}."
+    if count == 1:
+        return ""
+    return f"Most frequent: {words} in {wire_name}, {count} of the newest {len(causes)}."
 
 
 _MENDING = {

@@ -192,7 +192,7 @@ def _one_suspect(due: Iterable["_DueJob"]) -> list["_DueJob"]:
 
 def _log_row(job: "_DueJob", at: datetime, worker_id: str) -> log_writing.LogRow:
     return log_writing.LogRow(
-        job.sequence, job.next_ordinal, job.id, at, JobState.LEASED, JobState.SCHEDULED,
+        job.sequence, job.next_ordinal, at, JobState.LEASED, JobState.SCHEDULED,
         CLAIMED.events[0], job.attempt + 1, job.queue, job.wire_name, worker_id, None, None,
     )  # fmt: skip
 

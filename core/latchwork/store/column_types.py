@@ -33,15 +33,9 @@ class UtcTime(TypeDecorator[datetime]):
             return dialect.type_descriptor(BigInteger())
         return dialect.type_descriptor(DateTime(timezone=True))
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+    def bind_processor(self, dialect: Dialect) -> Callable[[datetime | None], Any]:
         """Store an aware time; a naive one is refused."""
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise TypeError("a stored time must carry a zone")
-        if dialect.name == "sqlite":
-            return (value - EPOCH) // _MICROSECOND
-        return value
+        return _to_microseconds if dialect.name == "sqlite" else _aware
 
     def result_processor(
         self, dialect: Dialect, coltype: Any
@@ -54,6 +48,17 @@ class UtcTime(TypeDecorator[datetime]):
     def python_type(self) -> type[datetime]:
         """What a program sees."""
         return datetime
+
+
+def _to_microseconds(value: datetime | None) -> int | None:
+    # Subtracting refuses a naive time by itself.
+    return None if value is None else (value - EPOCH) // _MICROSECOND
+
+
+def _aware(value: datetime | None) -> datetime | None:
+    if value is not None and value.tzinfo is None:
+        raise TypeError("a stored time must carry a zone")
+    return value
 
 
 def _from_microseconds(value: int | None) -> datetime | None:
@@ -77,11 +82,16 @@ class Word(TypeDecorator[E], Generic[E]):
         """What a program sees."""
         return self.words
 
-    def process_bind_param(self, value: E | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+    def bind_processor(self, dialect: Dialect) -> Callable[[E | None], str | None]:
         """Store the value."""
-        return None if value is None else str(value)
+        del dialect
+        return _spelled
 
     def result_processor(self, dialect: Dialect, coltype: Any) -> Callable[[str | None], E | None]:
         """Read the member back."""
         del dialect, coltype
         return self._members.__getitem__
+
+
+def _spelled(value: StrEnum | None) -> str | None:
+    return None if value is None else str(value)

@@ -136,7 +136,7 @@ class BatchWrite:
             parameters = self._batch.parameters(values)
             return connection.execute(self._statement, parameters).rowcount
         stored = [
-            cells if encode is None else list(map(encode, cells))
+            cells if encode is None else _encoded(cells, encode)
             for encode, cells in zip(self._encoders, values, strict=True)
         ]
         arguments = [
@@ -145,6 +145,13 @@ class BatchWrite:
         # The shortest decides: constants repeat without end.
         rows = list(zip(*arguments))  # noqa: B905
         return connection.exec_driver_sql(self._text, rows).rowcount
+
+
+def _encoded(cells: Sequence[Any], encode: Callable[[Any], Any]) -> list[Any]:
+    first = cells[0]
+    if all(cell is first for cell in cells):  # most columns of a batch say the same of every row
+        return [encode(first)] * len(cells)
+    return list(map(encode, cells))
 
 
 def _sqlite_processor(kind: TypeEngine[Any]) -> Callable[[Any], Any] | None:

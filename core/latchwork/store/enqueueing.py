@@ -238,6 +238,6 @@ def _edges_statement(dialect: str) -> BatchWrite:
 def _log_row(born: _Born, sequences: Mapping[UUID, int], now: datetime) -> log_writing.LogRow:
     job, edge = born.job, born.birth.edge
     return log_writing.LogRow(
-        sequences[job.id], 0, job.id, now, edge.target, None, edge.events[0], 0, job.queue,
+        sequences[job.id], 0, now, edge.target, None, edge.events[0], 0, job.queue,
         job.wire_name, None, job.due_at if edge.target is JobState.SCHEDULED else None, None,
     )  # fmt: skip

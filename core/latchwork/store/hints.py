@@ -68,8 +68,9 @@ def listening(engine: Engine) -> Iterator[Hints]:
     Whatever the driver raises comes out of here: the caller opens a new one after a pause.
     """
     pooled = engine.raw_connection()
-    connection = pooled.driver_connection
     pooled.detach()
+    # Read after leaving the pool, whose record of it may be taken by others: now it is ours alone.
+    connection: Any = pooled.dbapi_connection
     try:
         if engine.dialect.name == "sqlite":
             yield _SqliteHints(connection)

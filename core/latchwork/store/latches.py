@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import Connection, Integer, select, union, update
 
@@ -105,13 +106,15 @@ def settle_children(
     settlement = settle({move.job.sequence: move.edge.target for move in ends}, reach)
     _close_edges(connection, settlement.closed)
     _count_down(connection, settlement.counted_down, held)
+    named = {n for by in settlement.cancelled.values() for n in (by.parent, by.root)}
+    ids = _read_ids(connection, named) if named else {}
     moves = []
     for sequence, by in settlement.cancelled.items():
         cause = Cause(
             PARENT_FAILED,
-            parent_id=held[by.parent].id,
+            parent_id=ids[by.parent],
             parent_state=by.parent_state,
-            root_id=held[by.root].id,
+            root_id=ids[by.root],
         )
         moves.append(Move.of(held[sequence], CANCELLED_WAITING, now, cause=cause))
     for sequence, closed in settlement.counted_down.items():
@@ -119,6 +122,13 @@ def settle_children(
         if job.parents_remaining == closed:
             moves.append(Move.of(job, RELEASED, now, due_at=max(job.due_at, now)))
     return moves
+
+
+def _read_ids(connection: Connection, sequences: Collection[int]) -> dict[int, UUID]:
+    found = in_array(connection.dialect.name, jobs.c.sequence, "sequences", BIG)
+    columns = select(jobs.c.sequence, jobs.c.id).where(found)
+    rows = connection.execute(columns, {"sequences": array(connection, sequences, BIG)})
+    return {row.sequence: row.id for row in rows}
 
 
 @cache

@@ -5,13 +5,11 @@ from datetime import datetime
 from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from sqlalchemy import (
     Connection,
     Integer,
     Text,
-    Uuid,
     case,
     delete,
     func,
@@ -23,7 +21,7 @@ from latchwork.decisions.states import HistoryPolicy, JobState
 from latchwork.decisions.transitions import Event
 from latchwork.store.column_types import UtcTime
 from latchwork.store.dialects import BIG, BatchWrite
-from latchwork.store.schema import State, facts, transitions
+from latchwork.store.schema import State, facts, jobs, transitions
 
 KEPT_ROWS_PER_JOB = 64
 HISTORY_POLICY = "history_policy"
@@ -34,7 +32,6 @@ class LogRow(NamedTuple):
 
     job_sequence: int
     ordinal: int
-    job_id: UUID
     at: datetime
     state: JobState
     previous_state: JobState | None
@@ -50,7 +47,6 @@ class LogRow(NamedTuple):
 _COLUMNS: dict[str, Any] = {
     "job_sequence": BIG,
     "ordinal": Integer(),
-    "job_id": Uuid(),
     "at": UtcTime(),
     "state": State,
     "previous_state": State,
@@ -87,6 +83,8 @@ def policy() -> Any:
 def _append_statement(dialect: str, *, detailed: bool) -> BatchWrite:
     def build(row: Any) -> Any:
         values = {name: getattr(row, name) for name in _COLUMNS}
+        of_job = select(jobs.c.id).where(jobs.c.sequence == row.job_sequence)
+        values["job_id"] = of_job.scalar_subquery()
         if detailed:
             kept = policy() == HistoryPolicy.TRANSITIONS_AND_FAILURE_DETAIL.value
             values["failure_detail"] = case((kept, row.failure_detail))

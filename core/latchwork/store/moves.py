@@ -43,7 +43,6 @@ class LockedJob(NamedTuple):
     """What a decision needs of a job whose row this transaction has locked."""
 
     sequence: int
-    id: UUID
     queue: str
     wire_name: str
     state: JobState
@@ -58,8 +57,6 @@ class LockedJob(NamedTuple):
     parents_remaining: int
     cancel_pending: bool
     cancel_requested_by: str | None
-    cause_code: str | None
-    cause_root_id: UUID | None
     applied_claim: int | None
     applied_worker: str | None
     applied_outcome: JobState | None
@@ -151,7 +148,6 @@ def log_row(move: Move, ordinal: int) -> log_writing.LogRow:
     return log_writing.LogRow(
         job_sequence=job.sequence,
         ordinal=ordinal,
-        job_id=job.id,
         at=move.at,
         state=edge.target,
         previous_state=edge.source,
