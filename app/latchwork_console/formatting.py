@@ -146,7 +146,9 @@ def _delay(transition: TransitionView) -> str:
     if transition.due_at is None or transition.due_at <= transition.at:
         return ""
     word = "retry" if transition.attempt else "due"
-    return f", {word} {span((transition.due_at - transition.at).total_seconds())} later"
+    # A worker reckons from the failure, a moment before the row: tenths are exact enough.
+    seconds = round((transition.due_at - transition.at).total_seconds(), 1)
+    return f", {word} {span(seconds)} later"
 
 
 FILTERS = {

@@ -117,7 +117,7 @@ def _failed(connection: Connection, now: datetime) -> Iterator[Attention]:
             yield Attention(
                 code=state.value,
                 subject=f"{plural(count, 'job')} {state.label}",
-                sentence=f"{_usual_cause(connection, state)} {_MENDING[state]}".strip(),
+                sentence=f"{_usual_cause(connection, state)} {_mending(state, count)}".strip(),
                 state=state,
             )
 
@@ -141,7 +141,7 @@ def _usual_cause(connection: Connection, state: JobState) -> str:
     return f"Most frequent: {words} in {wire_name}, {count} of the newest {len(causes)}."
 
 
-_MENDING = {
-    JobState.DEAD_LETTERED: "Requeue once the cause is mended.",
-    JobState.QUARANTINED: "Deploy a node that can run it, then requeue.",
-}
+def _mending(state: JobState, count: int) -> str:
+    if state is JobState.DEAD_LETTERED:
+        return "Requeue once the cause is mended."
+    return f"Deploy a node that can run {'it' if count == 1 else 'them'}, then requeue."
