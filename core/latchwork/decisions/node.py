@@ -226,9 +226,10 @@ class Node:
             self._advance_shutdown()
         if self.phase is Phase.STOPPED:
             return
-        self._send_reports()
         if self.phase is Phase.WORKING:
+            # First: slots wait for a claim, nobody for a report, and SQLite takes one at a time.
             self._send_claims()
+        self._send_reports()
         self._set_alarm()
 
     def _advance_shutdown(self) -> None:
