@@ -16,7 +16,13 @@ from latchwork.errors import InvalidValue, JobCancelled, OutputTooLarge
 from latchwork.jobs import JobType
 from latchwork.store import graph_queries
 from latchwork.store.database import Database
-from latchwork.values import MAX_OUTPUT_BYTES, checked_bytes, checked_tags, encode_json
+from latchwork.values import (
+    MAX_OUTPUT_BYTES,
+    checked_bytes,
+    checked_tags,
+    encode_json,
+    refuse_lost_numbers,
+)
 from latchwork.views import Tag
 
 if TYPE_CHECKING:
@@ -185,6 +191,7 @@ class JobContext:
         except ValueError as error:
             raise InvalidValue("output", f"cannot be written as JSON: {error}") from error
         text = encode_json("output", plain)
+        refuse_lost_numbers("output", text, value)
         self.output = checked_bytes("output", text, MAX_OUTPUT_BYTES, OutputTooLarge)
 
     def add_tags(self, *tags: Tag) -> None:

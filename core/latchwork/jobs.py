@@ -17,6 +17,7 @@ from latchwork.values import (
     checked_name,
     checked_tags,
     encode_json,
+    refuse_lost_numbers,
 )
 from latchwork.views import Tag
 
@@ -114,6 +115,7 @@ class JobType(Generic[P, R]):
         except (ValueError, TypeError) as error:
             raise InvalidValue("payload", f"of {self.wire_name}: {error}") from error
         text = encode_json("payload", plain)
+        refuse_lost_numbers("payload", text, checked)
         return JobCall(self, checked_bytes("payload", text, MAX_PAYLOAD_BYTES))
 
     def arguments(self, payload: str) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 import json
 import math
 import unicodedata
-from collections.abc import Iterable
-from typing import NoReturn
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
 from uuid import UUID
+
+from pydantic import TypeAdapter
 
 from latchwork.errors import InvalidValue, ValueTooLarge
 from latchwork.views import Tag
@@ -94,6 +96,26 @@ def encode_json(field: str, value: object) -> str:
     return _without_surrogates(field, text)
 
 
+def refuse_lost_numbers(field: str, text: str, value: object) -> None:
+    """Raise InvalidValue if a number of ``value`` became null in its JSON ``text``.
+
+    Pydantic writes NaN and infinities as null, in silence, where a type says Any. Models and
+    dataclasses are taken apart.
+    """
+    if "null" in text and _holds_non_finite(_ANYTHING.dump_python(value)):
+        raise InvalidValue(field, "must not hold NaN or an infinity")
+
+
+def _holds_non_finite(value: object) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, Mapping):
+        return any(_holds_non_finite(part) for part in value.values())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return any(_holds_non_finite(part) for part in value)
+    return False
+
+
 def checked_json(field: str, text: str) -> str:
     """``text``, unchanged, if it is strict JSON.
 
@@ -159,5 +181,6 @@ def _finite(text: str) -> float:
     return number
 
 
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
