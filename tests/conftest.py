@@ -151,3 +151,12 @@ def audit_after(request: pytest.FixtureRequest, url: URL) -> None:
         violations = audit(connection)
     engine.dispose()
     assert not violations, "\n".join(violations)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests come last, however the rest is shuffled.
+
+    The browser's driver keeps an event loop running in this thread, on which no other can run.
+    """
+    items.sort(key=lambda item: "browser" in Path(item.path).parent.name)
