@@ -19,8 +19,7 @@ demo: .venv/installed ## Serve the console over real work: http://127.0.0.1:8321
 	$(BIN)/latchwork demo --port 8321
 
 test: check ## Check, then run every test on SQLite, PostgreSQL and Chromium, with coverage
-	chromium="$$($(BIN)/python -m tests.chromium)"
-	LATCHWORK_CHROMIUM="$$chromium" $(BIN)/coverage run -m pytest
+	LATCHWORK_CHROMIUM="$$($(BIN)/python -m tests.chromium)" $(BIN)/coverage run -m pytest
 	$(MAKE) --no-print-directory coverage
 
 check: .venv/testing ## Lint, format, types and layers
