@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -108,11 +109,16 @@ def test_a_process_that_keeps_dying_is_not_started_again_without_a_pause(
     processes: StartProcesses, tmp_path: Path
 ) -> None:
     processes(1, 0)
-    begun_at = 0.0
-    for count in (1, 2, 3):
-        wait_until(lambda count=count: len(started(tmp_path)) == count)  # type: ignore[misc]
+    pauses: list[float] = []
+    for number in (1, 2, 3):
+        wait_until(partial(has_started, tmp_path, number))
         [alive] = filter(is_running, started(tmp_path))
-        begun_at = time.monotonic()
+        killed_at = time.monotonic()
         os.kill(alive, signal.SIGKILL)
-    wait_until(lambda: len(started(tmp_path)) == 4)
-    assert time.monotonic() - begun_at >= 0.4
+        wait_until(partial(has_started, tmp_path, number + 1))
+        pauses.append(time.monotonic() - killed_at)
+    assert all(pause >= least for pause, least in zip(pauses, (0.1, 0.2, 0.4), strict=True))
+
+
+def has_started(folder: Path, count: int) -> bool:
+    return len(started(folder)) >= count
