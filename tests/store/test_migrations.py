@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from latchwork.decisions.states import JobState
 from latchwork.errors import SchemaOutdated
 from latchwork.settings import Settings
-from latchwork.store import migrate, schema
+from latchwork.store import migrate, schema, service_tables
 from latchwork.store.database import Database
 from latchwork.store.engines import make_engine, reading, writing
 from tests.store.planting import plant_edge, plant_job
@@ -41,7 +41,7 @@ def described(engine: Engine) -> dict[str, Any]:
         inspector.get_indexes,
     )
     facts: dict[str, Any] = {}
-    for table in schema.metadata.tables:
+    for table in service_tables.metadata.tables:
         facts[table] = [sorted(plainly(one) for one in question(table)) for question in ask]
         facts[table].append(plainly(inspector.get_pk_constraint(table)))
     return facts
@@ -62,15 +62,15 @@ def test_the_versions_make_exactly_the_schema(engine: Engine) -> None:
     with reading(engine) as connection:
         options = {"version_table": migrate.VERSION_TABLE}
         context = MigrationContext.configure(connection, opts=options)
-        assert compare_metadata(context, schema.metadata) == []
+        assert compare_metadata(context, service_tables.metadata) == []
 
 
 def test_constraints_and_indexes_are_those_of_the_schema(engine: Engine) -> None:
     migrate.ensure_schema(engine, upgrade=False)
     migrated = described(engine)
     with writing(engine) as connection:
-        schema.metadata.drop_all(connection)
-        schema.metadata.create_all(connection)
+        service_tables.metadata.drop_all(connection)
+        service_tables.metadata.create_all(connection)
     assert migrated == described(engine)
 
 

@@ -101,6 +101,10 @@ jobs = Table(
     Column("applied_outcome", State),
     Column("workflow_id", Uuid, ForeignKey("latchwork_workflows.id")),
     Column("step", Text),
+    # Which failures are of one kind; set by a sweep after the end, cleared with the cause.
+    Column("cause_group", Text),
+    # The W3C traceparent of the enqueuer, where tracing is on.
+    Column("trace_context", Text),
     CheckConstraint(_facts_of_states(), name="state_has_its_facts"),
     CheckConstraint("attempt >= 0 AND claim_number >= attempt", name="attempt_counts_claims"),
     sqlite_autoincrement=True,
@@ -122,6 +126,38 @@ Index(
     "ix_latchwork_jobs_workflow",
     jobs.c.workflow_id, jobs.c.sequence,
     postgresql_where=text("workflow_id IS NOT NULL"), sqlite_where=text("workflow_id IS NOT NULL"),
+)  # fmt: skip
+
+Index(
+    "uq_latchwork_jobs_workflow_step",
+    jobs.c.workflow_id, jobs.c.step,
+    unique=True,
+    postgresql_where=text("workflow_id IS NOT NULL"), sqlite_where=text("workflow_id IS NOT NULL"),
+)  # fmt: skip
+# A workflow's status is derived from how many of its members are in each state.
+Index(
+    "ix_latchwork_jobs_workflow_state",
+    jobs.c.workflow_id, jobs.c.state,
+    postgresql_where=text("workflow_id IS NOT NULL"), sqlite_where=text("workflow_id IS NOT NULL"),
+)  # fmt: skip
+# What the purge looks for.
+Index(
+    "ix_latchwork_jobs_ended",
+    jobs.c.terminal_at, jobs.c.sequence,
+    postgresql_where=text("terminal_at IS NOT NULL"), sqlite_where=text("terminal_at IS NOT NULL"),
+)  # fmt: skip
+_FAILED = "(state = 'dead_lettered' OR state = 'quarantined')"
+Index(
+    "ix_latchwork_jobs_cause_group",
+    jobs.c.cause_group, jobs.c.terminal_at, jobs.c.sequence,
+    postgresql_where=text(f"cause_group IS NOT NULL AND {_FAILED}"),
+    sqlite_where=text(f"cause_group IS NOT NULL AND {_FAILED}"),
+)  # fmt: skip
+Index(
+    "ix_latchwork_jobs_ungrouped",
+    jobs.c.sequence,
+    postgresql_where=text(f"cause_group IS NULL AND {_FAILED}"),
+    sqlite_where=text(f"cause_group IS NULL AND {_FAILED}"),
 )  # fmt: skip
 
 outputs = Table(
@@ -220,6 +256,13 @@ workflows = Table(
     Column("created_at", UtcTime, nullable=False),
     Column("input", Text),
     Column("restarted_from", Uuid),
+)
+Index("ix_latchwork_workflows_name", workflows.c.name, workflows.c.id)
+Index(
+    "ix_latchwork_workflows_restarted_from",
+    workflows.c.restarted_from,
+    postgresql_where=text("restarted_from IS NOT NULL"),
+    sqlite_where=text("restarted_from IS NOT NULL"),
 )
 
 nodes = Table(

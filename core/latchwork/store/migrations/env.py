@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from latchwork.store.column_types import BigId, Word
 from latchwork.store.migrate import VERSION_TABLE
-from latchwork.store.schema import metadata
+from latchwork.store.service_tables import metadata
 
 
 def render_item(kind: str, item: Any, _: Any) -> str | Literal[False]:
