@@ -19,7 +19,9 @@ demo: .venv/installed ## Serve the console over real work: http://127.0.0.1:8321
 	$(BIN)/latchwork demo --port 8321
 
 test: check ## Check, then run every test on SQLite, PostgreSQL and Chromium, with coverage
-	LATCHWORK_CHROMIUM="$$($(BIN)/python -m tests.chromium)" $(BIN)/coverage run -m pytest
+	$(BIN)/coverage run -m pytest -n auto --maxprocesses 4 -m 'not undisturbed'
+	LATCHWORK_CHROMIUM="$$($(BIN)/python -m tests.chromium)" \
+		$(BIN)/coverage run -m pytest -m undisturbed
 	$(MAKE) --no-print-directory coverage
 
 check: .venv/testing ## Lint, format, types and layers

@@ -24,8 +24,11 @@ from tests.postgres_server import (
 
 DATABASES = ("sqlite", "postgres")
 
-REAL_TIME_FOLDERS = {"browser", "cli", "console", "demo", "worker"}
-"""Where tests start real processes or wait for real time."""
+UNDISTURBED_FOLDERS = {"browser", "demo", "worker"}
+"""Where tests wait for real time or drive a browser: they run when no other test does."""
+
+RERUN_FOLDERS = UNDISTURBED_FOLDERS | {"cli", "console"}
+"""Where tests start real processes (docs/decisions/0010)."""
 
 
 def pytest_configure() -> None:
@@ -164,5 +167,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     items.sort(key=lambda item: item.path.parent.name == "browser")
     for item in items:
-        if item.path.parent.name in REAL_TIME_FOLDERS:
+        if item.path.parent.name in RERUN_FOLDERS:
             item.add_marker(pytest.mark.flaky(reruns=1))
+        if item.path.parent.name in UNDISTURBED_FOLDERS:
+            item.add_marker(pytest.mark.undisturbed)
