@@ -202,7 +202,7 @@ class Monitor:
         return str(self._read(end_of_log))
 
     def _now(self) -> datetime:
-        return self._database.clock.now()
+        return self._database.now()
 
     def _read(
         self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
