@@ -1,117 +1,20 @@
 """Random operations on random graphs by eight threads: no deadlock, and the audit finds nothing."""
 
-import random
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from itertools import count
-from typing import Any
-from uuid import UUID
 
-from latchwork.decisions.leases import Hold
 from latchwork.decisions.states import JobState
-from latchwork.store.enqueueing import NewJob
-from latchwork.store.outcomes import AnswerStatus, Report
-from tests.store.builders import (
-    CANCELLED,
-    FAILURE,
-    ON_ANY_TERMINAL,
-    ON_SUCCESS,
-    START,
-    SUCCESS,
-    UNROUTABLE,
-    Store,
-)
+from tests.store.builders import Store
+from tests.store.random_load import Load
 
 THREADS = 8
 OPERATIONS_EACH = {"postgresql": 250, "sqlite": 60}
-QUEUES = ("a", "b", "c")
-
-
-@dataclass
-class Load:
-    """What the threads share: the jobs so far, and a time that each operation moves on."""
-
-    store: Store
-    ids: list[UUID] = field(default_factory=list)
-    held: list[tuple[str, Hold]] = field(default_factory=list)
-    ticks: Any = field(default_factory=count)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def now(self) -> datetime:
-        return START + timedelta(seconds=next(self.ticks) / 4)
-
-    def run(self, seed: int) -> None:
-        chance = random.Random(seed)  # noqa: S311 - a seeded load can be run again
-        mine = Store(self.store.database)
-        worker = f"node-{seed}"
-        operations = (self.enqueue, self.claim, self.finish, self.finish, self.operate, self.beat)
-        for number in range(OPERATIONS_EACH[mine.database.engine.dialect.name]):
-            mine.now = self.now()
-            operation = self.expire if number % 25 == 24 else chance.choice(operations)
-            operation(mine, chance, worker)
-
-    def some(self, chance: random.Random, most: int) -> list[UUID]:
-        recent = self.ids[-60:]
-        return chance.sample(recent, min(len(recent), chance.randint(0, most)))
-
-    def enqueue(self, mine: Store, chance: random.Random, _worker: str) -> None:
-        graph: list[NewJob] = []
-        for _ in range(chance.randint(1, 4)):
-            parents = [*self.some(chance, 3), *(job.id for job in graph if chance.random() < 0.5)]
-            mode = chance.choice((ON_SUCCESS, ON_SUCCESS, ON_ANY_TERMINAL))
-            graph.append(mine.new_job(*parents, mode=mode, queue=chance.choice(QUEUES)))
-        self.ids += mine.enqueue_all(graph)
-
-    def claim(self, mine: Store, chance: random.Random, worker: str) -> None:
-        for job in mine.claim(chance.choice(QUEUES), limit=4, worker=worker):
-            self.held.append((worker, job.hold))
-
-    def taken(self, chance: random.Random, most: int) -> tuple[str, list[Hold]]:
-        """Some holds of one worker, taken out of those that are left to report."""
-        with self.lock:
-            if not self.held:
-                return "", []
-            worker = chance.choice(self.held)[0]
-            own = [entry for entry in self.held if entry[0] == worker][:most]
-            self.held = [entry for entry in self.held if entry not in own]
-        return worker, [hold for _, hold in own]
-
-    def finish(self, mine: Store, chance: random.Random, worker: str) -> None:
-        worker, holds = self.taken(chance, 5)
-        kinds = (SUCCESS, SUCCESS, FAILURE, UNROUTABLE)
-        reports = [
-            Report(
-                renewal.hold,
-                CANCELLED if renewal.cancel_requested else chance.choice(kinds),
-                next_due_at=chance.choice((None, mine.now)),
-                output="1",
-            )
-            for renewal in mine.renew(*holds, worker=worker)
-        ]
-        answers = mine.report(*reports, worker=worker)
-        for report, answer in zip(reports, answers, strict=True):
-            if answer.status is AnswerStatus.BUSY:
-                assert mine.report(report, worker=worker, wait=True)[0].status != "busy"
-
-    def operate(self, mine: Store, chance: random.Random, _worker: str) -> None:
-        for job_id in self.some(chance, 2):
-            chance.choice((mine.cancel, mine.requeue))(job_id)
-
-    def beat(self, mine: Store, chance: random.Random, worker: str) -> None:
-        with self.lock:
-            holds = [hold for owner, hold in self.held if owner == worker]
-        mine.renew(*holds[: chance.randint(0, 10)], worker=worker)
-
-    def expire(self, mine: Store, chance: random.Random, _worker: str) -> None:
-        mine.sweep(chance.choice((None, mine.now)))
 
 
 def test_a_random_load_ends_without_a_deadlock_and_with_a_clean_audit(store: Store) -> None:
     load = Load(store)
+    each = OPERATIONS_EACH[store.database.engine.dialect.name]
     with ThreadPoolExecutor(THREADS) as threads:
-        for finished in [threads.submit(load.run, seed) for seed in range(THREADS)]:
+        for finished in [threads.submit(load.run, seed, each) for seed in range(THREADS)]:
             finished.result()
     assert all(store.count(state) for state in (JobState.SUCCEEDED, JobState.CANCELLED))
     assert store.database.retries["deadlock"] == 0
