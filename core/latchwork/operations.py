@@ -1,13 +1,16 @@
 """The operator: everything one may do to jobs, with an actor, a preview and an audit row."""
 
+from collections.abc import Callable
+from functools import partial
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from latchwork.store import operator_actions, previews
+from latchwork.queue_views import QueuePreview, QueueResult
+from latchwork.store import operator_actions, previews, queue_actions, queue_previews
 from latchwork.store.database import Database
 from latchwork.store.lost_answers import repeat_until_answered
-from latchwork.values import checked_id, checked_name
+from latchwork.values import checked_id, checked_limit, checked_name
 from latchwork.views import ActionPreview, CancelResult, RequeueResult
 
 
@@ -66,3 +69,58 @@ class Operator:
     def preview_requeue(self, job_id: UUID) -> ActionPreview | None:
         """What ``requeue`` would do now, and what stays cancelled; None for an unknown job."""
         return self._database.read(previews.preview_requeue, checked_id("job_id", job_id))
+
+    def pause_queue(self, queue: str, *, actor: str) -> QueueResult:
+        """Let no job of the queue start any more, on any node; running ones run on (section 4).
+
+        The queue need not exist yet. Once this has answered, no claim commits before a resume.
+        UNCHANGED when it was paused already: whoever did it first stands.
+        """
+        return self._act_on_queue(queue, actor, queue_actions.pause)
+
+    def resume_queue(self, queue: str, *, actor: str) -> QueueResult:
+        """Let jobs of the queue start again; UNCHANGED when it was not paused."""
+        return self._act_on_queue(queue, actor, queue_actions.resume)
+
+    def set_limit(self, queue: str, limit: int | None, *, actor: str) -> QueueResult:
+        """Let at most ``limit`` jobs of the queue run at once, over all nodes; None lifts it.
+
+        Jobs above a lowered limit run on. Once this has answered, no claim commits that goes beyond
+        it. Raises InvalidValue for a limit that is not a whole number from 1 to 2,147,483,647.
+        """
+        checked_limit(limit)
+        return self._act_on_queue(queue, actor, partial(queue_actions.set_limit, limit=limit))
+
+    def preview_pause_queue(self, queue: str) -> QueuePreview:
+        """What ``pause_queue`` would do now: how many jobs are due, which run on."""
+        return self._database.read(
+            queue_previews.preview_pause, checked_name("queue", queue), now=self._database.now()
+        )
+
+    def preview_resume_queue(self, queue: str) -> QueuePreview:
+        """What ``resume_queue`` would do now."""
+        return self._database.read(
+            queue_previews.preview_resume, checked_name("queue", queue), now=self._database.now()
+        )
+
+    def preview_set_limit(self, queue: str, limit: int | None) -> QueuePreview:
+        """What ``set_limit`` would do now, and who holds the queue's slots."""
+        return self._database.read(
+            queue_previews.preview_limit,
+            checked_name("queue", queue),
+            checked_limit(limit),
+            now=self._database.now(),
+        )
+
+    def _act_on_queue(self, queue: str, actor: str, act: Callable[..., QueueResult]) -> QueueResult:
+        checked_name("queue", queue)
+        checked_name("actor", actor)
+        request_id = uuid7()
+        answer = repeat_until_answered(
+            lambda: self._database.write(
+                act, queue, actor=actor, now=self._database.now(), request_id=request_id
+            ),
+            ids=[request_id],
+        )
+        assert answer is not None  # noqa: S101 - only an enqueue can meet its own row
+        return answer

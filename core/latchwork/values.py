@@ -15,6 +15,7 @@ from latchwork.views import Tag
 MAX_PAYLOAD_BYTES = 65_536
 MAX_OUTPUT_BYTES = 65_536
 MAX_NAME_CHARACTERS = 128
+MAX_LIMIT = 2**31 - 1
 MAX_TAGS = 32
 MAX_TAG_KEY_CHARACTERS = 64
 MAX_TAG_VALUE_CHARACTERS = 256
@@ -51,6 +52,16 @@ def checked_id(field: str, value: UUID) -> UUID:
     if not isinstance(value, UUID):
         raise InvalidValue(field, f"must be a UUID, not {type(value).__name__}")
     return value
+
+
+def checked_limit(limit: int | None) -> int | None:
+    """``limit`` if it is a whole number of at least 1, or None; raises InvalidValue otherwise."""
+    whole: object = limit  # callers are not all typed
+    if isinstance(whole, bool) or not isinstance(whole, int | None):
+        raise InvalidValue("limit", "must be a whole number or None")
+    if limit is not None and not 1 <= limit <= MAX_LIMIT:
+        raise InvalidValue("limit", f"must be from 1 to {MAX_LIMIT:,}, or None")
+    return limit
 
 
 def checked_tags(tags: Iterable[Tag]) -> tuple[Tag, ...]:

@@ -9,6 +9,7 @@ from latchwork.decisions.states import JobState
 from latchwork.store.dialects import notify_due
 from latchwork.store.latches import lock_below, read_reach, settle_children
 from latchwork.store.moves import LockedJob, Move, apply_moves, lock_jobs
+from latchwork.store.queue_gates import hint_freed_slots
 
 
 def lock_roots(connection: Connection, sequences: Collection[int]) -> dict[int, LockedJob]:
@@ -43,5 +44,8 @@ def write(
     # Also of what is due later: an idle node then wakes at that time.
     notify_due(
         connection, (move.job.queue for move in moves if move.edge.target is JobState.SCHEDULED)
+    )
+    hint_freed_slots(
+        connection, (move.job.queue for move in moves if move.edge.source is JobState.LEASED)
     )
     return True

@@ -5,13 +5,14 @@ pause and limit take it exclusively. Once such an action has answered, no claim 
 commits.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine, func, select
 
 from latchwork.decisions.states import JobState
-from latchwork.store.dialects import is_sqlite, lock_name
+from latchwork.store.dialects import is_sqlite, lock_name, notify_due
 from latchwork.store.races import LostRace
 from latchwork.store.schema import in_state, jobs, queues
 
@@ -48,6 +49,16 @@ _limited_queues: WeakKeyDictionary[Engine, set[str]] = WeakKeyDictionary()
 def lock_queue(connection: Connection, queue: str, *, shared: bool = False) -> None:
     """Hold the lock of ``queue`` until the transaction ends."""
     lock_name(connection, f"queue {queue}", shared=shared)
+
+
+def hint_freed_slots(connection: Connection, left: Iterable[str]) -> None:
+    """Hint that jobs of these queues gave their slots back, where a limit makes others wait.
+
+    Only of queues that this process has claimed from under a limit: a hint carries no correctness.
+    """
+    limited = _limited_queues.get(connection.engine)
+    if limited:
+        notify_due(connection, limited.intersection(left))
 
 
 def count_leased(connection: Connection, queue: str) -> int:

@@ -56,6 +56,12 @@ def read_queues(connection: Connection, *, now: datetime) -> list[QueueRow]:
     return [QueueRow(*row[:-1], bounded(row[-1])) for row in connection.execute(statement)]
 
 
+def count_due(connection: Connection, queue: str, *, now: datetime) -> BoundedCount:
+    """How many jobs of one queue are due at ``now``, up to the bound."""
+    due = _due(now).where(queues.c.name == queue).limit(COUNT_BOUND + 1)
+    return bounded(len(connection.scalars(due).all()))
+
+
 def read_queue_views(connection: Connection, *, now: datetime) -> tuple[QueueView, ...]:
     """Every queue with its depth, its pace of late and the live nodes that serve it."""
     counts = read_counts(connection, now=now).by_queue
