@@ -3,10 +3,17 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from sqlalchemy import select
+
+from latchwork.clock import SystemClock
+from latchwork.decisions.retries import RetryPolicy
 from latchwork.decisions.states import JobState
 from latchwork.decisions.transitions import Event
+from latchwork.maintenance.expiry_sweeper import BATCH, ExpirySweeper
 from latchwork.store import expiry, heartbeats
+from latchwork.store.database import Database
 from latchwork.store.expiry import LapseVerdict
+from latchwork.store.schema import nodes
 from tests.store.builders import (
     FAILURE,
     LEASE_SECONDS,
@@ -138,3 +145,53 @@ def test_releasing_a_lapsed_lease_does_not_move_its_expiry(store: Store) -> None
     before = store.dump()
     store.database.write(heartbeats.release, WORKER, [store.hold(job_id)], now=store.now)
     assert store.dump() == before
+
+
+def test_a_sweep_reaches_what_has_lapsed_behind_any_number_of_long_live_leases(
+    store: Store,
+) -> None:
+    store.enqueue_all([store.new_job(queue="long") for _ in range(BATCH + 50)])
+    long = [job.hold for job in store.claim("long", limit=BATCH + 50)]
+    lapsing = [store.in_state(S.LEASED) for _ in range(5)]
+    store.wait(LEASE_SECONDS / 2)
+    store.renew(*long)
+    store.wait(LEASE_SECONDS / 2)
+    assert [job.sequence for job in store.lapsed()] == [
+        store.row(job_id).sequence for job_id in lapsing
+    ]
+    ExpirySweeper(at_the_time_of(store), pause_seconds=1).run_once()
+    assert store.states(*lapsing) == [S.SCHEDULED] * 5
+    assert store.count(S.LEASED) == BATCH + 50
+
+
+def test_a_sweep_goes_by_the_stored_policy_also_for_jobs_no_live_node_knows(store: Store) -> None:
+    policy = RetryPolicy(max_attempts=2, base_seconds=7)
+    job_id = store.enqueue(wire_name="nobody knows this", retry=policy)
+    sweeper = ExpirySweeper(at_the_time_of(store), pause_seconds=1)
+    store.lease(job_id)
+    store.wait(LEASE_SECONDS)
+    sweeper.run_once()
+    row = store.row(job_id)
+    assert (row.state, row.due_at) == (S.SCHEDULED, store.now + timedelta(seconds=7))
+    store.wait(7)
+    store.lease(job_id)
+    store.wait(LEASE_SECONDS)
+    sweeper.run_once()
+    assert store.state(job_id) is S.DEAD_LETTERED
+
+
+def test_a_lease_is_swept_although_its_node_was_never_registered(store: Store) -> None:
+    job_id = store.in_state(S.LEASED)
+    assert store.database.read(lambda connection: connection.execute(select(nodes)).all()) == []
+    store.wait(LEASE_SECONDS)
+    ExpirySweeper(at_the_time_of(store), pause_seconds=1).run_once()
+    assert store.state(job_id) is S.SCHEDULED
+
+
+def at_the_time_of(store: Store) -> Database:
+    """The store's database, whose clock shows the store's time."""
+    clock = SystemClock()
+    clock.now = lambda: store.now  # type: ignore[method-assign]
+    store.database.prepare()
+    store.database.clock = clock
+    return store.database
