@@ -1,0 +1,1 @@
+"""`make prove`: instrument after instrument towards the figures, every run written down."""

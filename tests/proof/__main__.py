@@ -1,0 +1,51 @@
+"""`python -m tests.proof`: work towards the figures of the release, as far as time allows."""
+
+import argparse
+import time
+
+MINUTES = 480.0
+
+
+def main() -> None:
+    """Run steps, the instrument that is furthest behind first, until all is done or time is up."""
+    parser = argparse.ArgumentParser(prog="python -m tests.proof", description=main.__doc__)
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="stop after so long")
+    parser.add_argument("--only", default="", help="instruments whose name holds this")
+    parser.add_argument("--most", type=int, help="of each instrument no more than this")
+    prove(parser.parse_args())
+
+
+def prove(chosen: argparse.Namespace) -> None:
+    """Each step is written to the ledger at once, so a run that was cut off goes on later."""
+    # Imported late: the torture's node processes import this module too.
+    from tests.proof import ledger
+    from tests.proof.instruments import INSTRUMENTS
+
+    deadline = time.monotonic() + chosen.minutes * 60
+    while time.monotonic() < deadline:
+        entries = ledger.read()
+        behind = []
+        for place, one in enumerate(INSTRUMENTS):
+            done = ledger.total(entries, one.figure, one.what)
+            wanted = min(one.per_release, chosen.most or one.per_release)
+            if done < wanted and chosen.only in f"{one.figure} {one.what}":
+                behind.append((done / wanted, place, done, wanted, one))
+        if not behind:
+            print("Every figure is reached.")
+            return
+        _, _, done, wanted, one = min(behind, key=lambda entry: entry[:2])
+        print(f"{one.figure} {one.what}: {done:,} of {wanted:,}", flush=True)
+        began_at = time.monotonic()
+        step = one.run(done, min(one.step, wanted - done))
+        seconds = time.monotonic() - began_at
+        entry = ledger.append(
+            one.figure, one.what, step.n, step.failures, seconds=seconds, detail=step.detail
+        )
+        print(f"  {entry.n:,} in {seconds:.0f} s, {entry.failures} failures {entry.detail}")
+        for finding in step.findings[:20]:
+            print(f"  FOUND {finding[:4000]}", flush=True)
+    print("Time is up; the next run goes on from here.")
+
+
+if __name__ == "__main__":
+    main()

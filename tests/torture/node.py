@@ -1,0 +1,79 @@
+"""The application under torture, and the process in which one of its nodes runs."""
+
+import asyncio
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from latchwork import GiveUp, JobContext, Latchwork, RetryPolicy
+from tests.torture.witness import Witness
+
+QUEUES = ("a", "b", "c")
+QUICK = RetryPolicy(max_attempts=4, base_seconds=0.05, factor=2, cap_seconds=0.4, jitter=0.5)
+NODE: dict[str, Any] = {
+    "queues": QUEUES,
+    "slots": 6,
+    "lease_seconds": 2,
+    "sweep_seconds": 0.5,
+    "poll_seconds": 0.2,
+    "grace_seconds": 5,
+}
+
+
+class Refusal(Exception):
+    """How a handler of this application fails."""
+
+
+def make_app(database_url: str, witness: Witness | None) -> Latchwork:
+    """The application: quick jobs, blocking ones, and some that fail or give up."""
+    app = Latchwork(database_url)
+
+    @app.job("work", queue="a", retry=QUICK)
+    async def work(context: JobContext, milliseconds: int) -> None:
+        begin(witness, context)
+        await asyncio.sleep(milliseconds / 1000)
+        context.set_output({"attempt": context.attempt})
+        end(witness, context)
+
+    @app.job("block", queue="b", retry=QUICK)
+    def block(context: JobContext, milliseconds: int) -> None:
+        begin(witness, context)
+        time.sleep(milliseconds / 1000)
+        context.cancellation.raise_if_requested()
+        end(witness, context)
+
+    @app.job("flaky", queue="b", retry=QUICK)
+    async def flaky(context: JobContext, failures: int) -> None:
+        begin(witness, context)
+        if context.attempt <= failures:
+            raise Refusal(f"attempt {context.attempt}")
+        end(witness, context)
+
+    @app.job("hopeless", queue="c", retry=QUICK)
+    async def hopeless(context: JobContext) -> None:
+        begin(witness, context)
+        raise GiveUp("there is no way")
+
+    return app
+
+
+def begin(witness: Witness | None, context: JobContext) -> None:
+    assert witness is not None, "a handler runs in a node"
+    witness.begin(context)
+
+
+def end(witness: Witness | None, context: JobContext) -> None:
+    assert witness is not None, "a handler runs in a node"
+    witness.end(context)
+
+
+def serve(database_url: str, witness_path: Path, log_path: Path, options: dict[str, Any]) -> None:
+    """The life of one node: everything it says goes to ``log_path``."""
+    log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, sys.stdout.fileno())
+    os.dup2(log, sys.stderr.fileno())
+    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    make_app(database_url, Witness(witness_path)).worker(**{**NODE, **options}).run()

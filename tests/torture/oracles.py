@@ -1,0 +1,103 @@
+"""What must be true when a run is over: healed, drained, and judged by tables and witness."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import Connection, func, select, text
+
+from latchwork import JobState
+from latchwork.store import schema
+from latchwork.store.database import Database
+from tests.audit import CHECKS, Tables, read_tables
+from tests.torture.witness import Line, Testimony
+
+DRAIN_SECONDS = 90.0
+OVERDUE_SECONDS = 5.0
+"""How long a lease may have lapsed, with all nodes healed, before a sweep has taken it."""
+
+
+def drain(database: Database) -> list[str]:
+    """Wait until every stored job has ended; what is stuck after a bounded time."""
+    deadline = time.monotonic() + DRAIN_SECONDS
+    healed_at = database.now()
+    while True:
+        live, lapsed = database.read(unfinished)
+        if not live:
+            return []
+        overdue = database.now() - max(lapsed or database.now(), healed_at)
+        if overdue > timedelta(seconds=OVERDUE_SECONDS):
+            return [f"a lease lapsed {overdue} ago and no sweep has taken it"]
+        if time.monotonic() > deadline:
+            return [f"{live} jobs are stuck {DRAIN_SECONDS:.0f} s after all was healed"]
+        time.sleep(0.1)
+
+
+def unfinished(connection: Connection) -> tuple[int, datetime | None]:
+    """How many jobs are live, and when the first of their leases lapses."""
+    jobs = schema.jobs
+    found = connection.execute(
+        select(func.count(), func.min(jobs.c.lease_expires_at)).where(jobs.c.terminal_at.is_(None))
+    ).one()
+    return found[0], found[1]
+
+
+def judge(database: Database, testimony: Testimony, accepted: Sequence[UUID]) -> list[str]:
+    """Every broken rule, one sentence each."""
+    tables = database.read(read_consistently)
+    findings = [sentence for check in CHECKS for sentence in check(tables)]
+    stored = {job.id for job in tables.jobs.values()}
+    findings += [f"job {job} was accepted and is lost" for job in accepted if job not in stored]
+    findings += [
+        f"{tables.job(sequence)} has not ended"
+        for sequence, job in tables.jobs.items()
+        if not job.state.terminal
+    ]
+    findings += [*witnessed(tables, testimony.lines())]
+    if not database.is_sqlite:
+        deadlocks = database.read(lambda connection: connection.scalar(DEADLOCKS))
+        findings += [f"{deadlocks} deadlocks"] if deadlocks else []
+    return findings
+
+
+DEADLOCKS = text("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+
+
+def read_consistently(connection: Connection) -> Tables:
+    """Every table as of one moment."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+    return read_tables(connection)
+
+
+def witnessed(tables: Tables, lines: Sequence[Line]) -> list[str]:
+    """The log and the witness agree.
+
+    Whoever claimed with attempt n may have begun it once, and nobody else; a success was told by a
+    process that came to the end of that attempt.
+    """
+    begun = Counter((line.job_id, line.attempt, line.pid) for line in lines if line.what == "begin")
+    ended = Counter((line.job_id, line.attempt, line.pid) for line in lines if line.what == "end")
+    claimed: Counter[tuple[UUID, int, int]] = Counter()
+    succeeded: Counter[tuple[UUID, int, int]] = Counter()
+    for sequence, log in tables.logs.items():
+        for row in log:
+            if row.worker is None:
+                continue
+            key = (tables.jobs[sequence].id, row.attempt, int(row.worker.split(":")[1]))
+            claimed[key] += row.state is JobState.LEASED
+            succeeded[key] += row.state is JobState.SUCCEEDED
+    cut = {tables.jobs[sequence].id for sequence in tables.jobs if not tables.whole_log(sequence)}
+    findings = [
+        f"attempt {key} began {number} times, claimed {claimed[key]} times"
+        for key, number in begun.items()
+        if number > claimed[key] and key[0] not in cut
+    ]
+    findings += [
+        f"success of {key} was accepted {number} times, its handler ended {ended[key]} times"
+        for key, number in succeeded.items()
+        if number > ended[key]
+    ]
+    return findings
