@@ -8,12 +8,16 @@ from sqlalchemy import Engine
 from latchwork.client import AsyncClient, Client
 from latchwork.context import JobContext
 from latchwork.decisions.retries import RetryPolicy
+from latchwork.decisions.states import JobState
 from latchwork.errors import InvalidValue
 from latchwork.jobs import JobType
 from latchwork.maintenance.counter_folder import CounterFolder
 from latchwork.maintenance.expiry_sweeper import ExpirySweeper
+from latchwork.maintenance.observer_dispatcher import ObserverDispatcher
 from latchwork.maintenance.service import ServiceThread
 from latchwork.monitor import Monitor
+from latchwork.observer_views import Start
+from latchwork.observers import ObserverRegistry, OnTransition, checked_scope
 from latchwork.operations import Operator
 from latchwork.settings import Settings
 from latchwork.store.database import Database
@@ -67,6 +71,8 @@ class Latchwork:
         """Acts on jobs: cancel, requeue."""
         self.job_types: dict[str, JobType[..., Any]] = {}
         """The registered job types by wire name."""
+        self.observers = ObserverRegistry()
+        """The registered transition observers."""
         self._attempt_scope = attempt_scope
 
     @property
@@ -111,6 +117,40 @@ class Latchwork:
 
         return register
 
+    def observer(
+        self,
+        name: str,
+        *,
+        states: Iterable[JobState | str],
+        wire_name: str | None = None,
+        queue: str | None = None,
+        start: Start = "end",
+    ) -> Callable[[OnTransition], OnTransition]:
+        """Register the decorated function as an observer: it is called for transitions.
+
+        The function, ``async`` or plain, takes the transition and an ``ObserverContext``. Every
+        node of the application offers to call it, one of them does: at least once for each row,
+        in the order of its job's rows, again with back-off when it raises (contract section 7).
+        The database knows the observer from the first start of a node on.
+
+        Args:
+            name: what the database knows it by, for ever.
+            states: it is called when a job reaches one of these.
+            wire_name: only for jobs of this type; all if left out.
+            queue: only for jobs of this queue; all if left out.
+            start: where a new observer begins: at the log's "end", or at its "beginning".
+
+        Raises:
+            InvalidValue: an argument is malformed, or the name is taken.
+        """
+        scope = checked_scope(name, states, wire_name=wire_name, queue=queue, start=start)
+
+        def register(on_transition: OnTransition) -> OnTransition:
+            self.observers.add(scope, on_transition)
+            return on_transition
+
+        return register
+
     def worker(
         self,
         *,
@@ -149,6 +189,7 @@ class Latchwork:
         _check_seconds("sweep_seconds", sweep_seconds, lowest=0.01)
         _check_seconds("grace_seconds", grace_seconds, lowest=0)
         served = self._served_queues(queues)
+        dispatcher = ObserverDispatcher(self.database, self.observers)
         return Worker(
             self.database,
             self.job_types,
@@ -165,7 +206,9 @@ class Latchwork:
             companions=[
                 ServiceThread(ExpirySweeper(self.database, sweep_seconds)),
                 ServiceThread(CounterFolder(self.database)),
+                dispatcher,
             ],
+            introduce=dispatcher.register,
         )
 
     def _served_queues(

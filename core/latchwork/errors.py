@@ -6,6 +6,7 @@ LatchworkError
 │       └── OutputTooLarge
 ├── DuplicateJob  UnknownParent  TooManyParents  InvalidWorkflow
 ├── AmbiguousAncestor
+├── HistoryOff
 ├── StoreError
 │   ├── StoreBusy  StoreUnavailable  OutcomeUnknown
 │   ├── SchemaOutdated  InvalidConnection  RetryTransaction
@@ -85,6 +86,17 @@ class AmbiguousAncestor(LatchworkError):
     def __init__(self, name: str) -> None:
         super().__init__(f"more than one ancestor is named {name!r}; ask by job id")
         self.name = name
+
+
+class HistoryOff(LatchworkError):
+    """An observer cannot be registered while nothing is logged: set another history policy."""
+
+    def __init__(self, observer: str) -> None:
+        super().__init__(
+            f"observer {observer!r} has nothing to observe while the history policy is off; "
+            "set it to transitions first"
+        )
+        self.observer = observer
 
 
 class StoreError(LatchworkError):

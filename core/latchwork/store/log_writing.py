@@ -1,6 +1,6 @@
 """Appending to the transition log, under the history policy and the cap per job (section 5)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from operator import itemgetter
@@ -17,10 +17,12 @@ from sqlalchemy import (
     select,
 )
 
+from latchwork.decisions.observers import ACTIVE_FOR
 from latchwork.decisions.states import HistoryPolicy, JobState
 from latchwork.decisions.transitions import Event
 from latchwork.store.column_types import UtcTime
 from latchwork.store.dialects import BIG, BatchWrite
+from latchwork.store.observer_places import passed_by_all
 from latchwork.store.schema import State, facts, jobs, transitions
 
 KEPT_ROWS_PER_JOB = 64
@@ -69,8 +71,17 @@ def append(connection: Connection, rows: Sequence[LogRow]) -> None:
     append_rows.execute(connection, columns)
     over = {row.job_sequence: row.ordinal for row in ordered if row.ordinal >= KEPT_ROWS_PER_JOB}
     if over:
-        cut = [ordinal - KEPT_ROWS_PER_JOB for ordinal in over.values()]
-        _drop_statement(connection.dialect.name).execute(connection, [list(over), cut])
+        drop_beyond_cap(connection, over, now=ordered[-1].at)
+
+
+def drop_beyond_cap(connection: Connection, last: Mapping[int, int], *, now: datetime) -> None:
+    """Drop the oldest rows of jobs beyond the cap, up to what an active observer has not passed.
+
+    ``last`` maps jobs, whose rows this transaction has locked, to their last ordinals.
+    """
+    cut = [ordinal - KEPT_ROWS_PER_JOB for ordinal in last.values()]
+    seen_after = [now - ACTIVE_FOR] * len(cut)
+    _drop_statement(connection.dialect.name).execute(connection, [list(last), cut, seen_after])
 
 
 def policy() -> Any:
@@ -97,7 +108,13 @@ def _append_statement(dialect: str, *, detailed: bool) -> BatchWrite:
 @cache
 def _drop_statement(dialect: str) -> BatchWrite:
     def build(row: Any) -> Any:
-        of_job = transitions.c.job_sequence == row.job_sequence
-        return delete(transitions).where(of_job, transitions.c.ordinal <= row.ordinal)
+        return delete(transitions).where(
+            transitions.c.job_sequence == row.job_sequence,
+            transitions.c.ordinal <= row.ordinal,
+            transitions.c.position <= passed_by_all(row.seen_after),
+        )
 
-    return BatchWrite(dialect, {"job_sequence": BIG, "ordinal": Integer()}, build)
+    columns: dict[str, Any] = {
+        "job_sequence": BIG, "ordinal": Integer(), "seen_after": UtcTime(),
+    }  # fmt: skip
+    return BatchWrite(dialect, columns, build)

@@ -5,7 +5,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -69,6 +69,8 @@ class WorkerOptions:
 class Worker:
     """One worker node. ``signals`` tells a test or a program what has happened so far.
 
+    ``introduce`` makes known to the database what runs beside the node, before it works.
+
     ``worker_id`` is new with every start, so that a lease of an earlier life is never taken for
     one of this.
     """
@@ -81,6 +83,7 @@ class Worker:
         *,
         attempt_scope: AttemptScope | None,
         companions: Sequence[Companion],
+        introduce: Callable[[], None],
     ) -> None:
         self.options = options
         self.signals = WorkerSignals()
@@ -89,6 +92,7 @@ class Worker:
         self._job_types = job_types
         self._attempt_scope = attempt_scope
         self._companions = companions
+        self._introduce_others = introduce
         self._stops_asked = 0
         self._stops_told = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -208,6 +212,7 @@ class Worker:
             wire_names=tuple(sorted(self._job_types)),
         )
         self._database.write(heartbeats.register_node, record)
+        self._introduce_others()
 
     async def _part_from(self, companions: Sequence[Companion]) -> None:
         """Say that the node has stopped and wait for its threads, all in a moment or not at all."""
