@@ -5,6 +5,7 @@ from playwright.sync_api import Page, expect
 from latchwork.application import Latchwork
 from latchwork.decisions.states import JobState
 from tests.browser.conftest import OpenPage
+from tests.console.served import ServedConsole
 from tests.store.builders import Store
 
 
@@ -61,3 +62,23 @@ def test_the_log_is_readable_without_script(open_page: OpenPage, store: Store) -
     expect(page.locator("#rows tr")).to_have_count(1)
     page.get_by_role("link", name="pack").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("pack")
+
+
+HIDE = """() => {
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def test_more_tabs_than_a_browser_has_connections_all_load(
+    open_page: OpenPage, console: ServedConsole
+) -> None:
+    """A browser opens six connections to a host: a tab in the background must hold none."""
+    first = live(open_page("/log"))
+    tabs = [first]
+    for _ in range(8):
+        tabs[-1].evaluate(HIDE)
+        tab = first.context.new_page()
+        tab.set_default_timeout(10_000)
+        tab.goto(f"{console.address}/log")
+        tabs.append(live(tab))

@@ -122,7 +122,24 @@ def test_a_float_parameter_does_not_turn_nan_into_null(app: Latchwork) -> None:
         measure.bind(float("nan"))
 
 
-@pytest.mark.parametrize("value", ["\ud800", {"\ud800": 1}, object(), lambda: None])
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def its_own_member() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["\ud800", {"\ud800": 1}, object(), lambda: None, b"\xff", nested(10_000), its_own_member()],
+    ids=["surrogate", "surrogate key", "object", "function", "bytes", "too deep", "a circle"],
+)
 def test_what_has_no_json_form_is_refused(echo: JobType[..., Any], value: Any) -> None:
     with pytest.raises(InvalidValue):
         echo.bind(value)
