@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from latchwork.errors import InvalidValue
+from latchwork.observer_views import DeadDelivery, HistoryPolicyView, ObserverView
 from latchwork.pace_views import DurationSummary, RatePoint
 from latchwork.store import (
     attention_queries,
@@ -15,10 +16,12 @@ from latchwork.store import (
     counter_queries,
     explanation_queries,
     graph_queries,
+    history_facts,
     job_queries,
     job_rows,
     log_queries,
     node_queries,
+    observer_queries,
     queue_queries,
 )
 from latchwork.store.counter_queries import Period
@@ -196,6 +199,32 @@ class Monitor:
         """The page of the transition log that ends at ``moment``, newest first."""
         position = self._read(log_queries.position_at, _aware("moment", moment))
         return self.transitions(log_filter, before_position=position + 1, limit=limit)
+
+    def history_policy(self) -> HistoryPolicyView:
+        """How much the transition log keeps, and since when (contract section 5)."""
+        return self._read(history_facts.read_history_policy)
+
+    def observers(self) -> tuple[ObserverView, ...]:
+        """Every observer: its place in the log, how far behind, what waits, what is dead."""
+        return self._read(observer_queries.read_observers, now=self._now())
+
+    def observer(self, name: str) -> ObserverView | None:
+        """The observer of this name, or None."""
+        found = self._read(
+            observer_queries.read_observers, now=self._now(), name=checked_name("name", name)
+        )
+        return found[0] if found else None
+
+    def dead_deliveries(
+        self, name: str, *, limit: int = 50, before: int | None = None
+    ) -> tuple[DeadDelivery, ...]:
+        """The newest dead deliveries of an observer, before the one with id ``before``."""
+        return self._read(
+            observer_queries.read_dead_deliveries,
+            checked_name("name", name),
+            limit=_at_least_one(limit),
+            before=before,
+        )
 
     def log_token(self) -> str:
         """The place of the log's end: follow from here to see everything that comes."""

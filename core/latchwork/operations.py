@@ -2,16 +2,29 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
+from latchwork.decisions.states import HistoryPolicy
+from latchwork.errors import InvalidValue
+from latchwork.observer_views import HistoryResult, ReplayResult, RetireResult, SettingPreview
 from latchwork.queue_views import QueuePreview, QueueResult
-from latchwork.store import operator_actions, previews, queue_actions, queue_previews
+from latchwork.store import (
+    history_policy,
+    observer_actions,
+    operator_actions,
+    previews,
+    queue_actions,
+    queue_previews,
+)
 from latchwork.store.database import Database
 from latchwork.store.lost_answers import repeat_until_answered
 from latchwork.values import checked_id, checked_limit, checked_name
 from latchwork.views import ActionPreview, CancelResult, RequeueResult
+
+T = TypeVar("T")
 
 
 class Operator:
@@ -112,15 +125,68 @@ class Operator:
             now=self._database.now(),
         )
 
-    def _act_on_queue(self, queue: str, actor: str, act: Callable[..., QueueResult]) -> QueueResult:
-        checked_name("queue", queue)
+    def retire_observer(self, name: str, *, actor: str) -> RetireResult:
+        """Call an observer no more, for good: the log does not wait for it, its name is used up.
+
+        Its pending and dead deliveries are given up with it (contract section 7).
+        """
+        checked_name("name", name)
+        return self._carry_out(partial(observer_actions.retire, name=name), actor)
+
+    def replay_delivery(self, delivery_id: int, *, actor: str) -> ReplayResult:
+        """Let a dead delivery be tried again, with all its tries, from its own copy of the row."""
+        _checked_number("delivery_id", delivery_id)
+        return self._carry_out(partial(observer_actions.replay, delivery_id=delivery_id), actor)
+
+    def set_history_policy(self, policy: HistoryPolicy, *, actor: str) -> HistoryResult:
+        """Set how much the transition log keeps from now on, for the whole database (section 5).
+
+        OFF is REFUSED, with their names, while observers are active.
+        """
+        chosen = _checked_policy(policy)
+        return self._carry_out(partial(history_policy.set_history_policy, policy=chosen), actor)
+
+    def preview_retire_observer(self, name: str) -> SettingPreview | None:
+        """What ``retire_observer`` would give up now; None for an unknown observer."""
+        return self._database.read(observer_actions.preview_retire, checked_name("name", name))
+
+    def preview_replay_delivery(self, delivery_id: int) -> SettingPreview | None:
+        """What ``replay_delivery`` would do now; None for an unknown delivery."""
+        number = _checked_number("delivery_id", delivery_id)
+        return self._database.read(observer_actions.preview_replay, number)
+
+    def preview_set_history_policy(self, policy: HistoryPolicy) -> SettingPreview:
+        """What ``set_history_policy`` would do now."""
+        return self._database.read(
+            history_policy.preview_history_policy, _checked_policy(policy), now=self._database.now()
+        )
+
+    def _carry_out(self, act: Callable[..., T], actor: str) -> T:
+        """An action under a request id of its own, asked for again when its answer was lost."""
         checked_name("actor", actor)
         request_id = uuid7()
         answer = repeat_until_answered(
             lambda: self._database.write(
-                act, queue, actor=actor, now=self._database.now(), request_id=request_id
+                act, actor=actor, now=self._database.now(), request_id=request_id
             ),
             ids=[request_id],
         )
         assert answer is not None  # noqa: S101 - only an enqueue can meet its own row
         return answer
+
+    def _act_on_queue(self, queue: str, actor: str, act: Callable[..., QueueResult]) -> QueueResult:
+        return self._carry_out(partial(act, queue=checked_name("queue", queue)), actor)
+
+
+def _checked_number(field: str, number: object) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < 2**63:
+        raise InvalidValue(field, "must be a positive whole number")
+    return number
+
+
+def _checked_policy(policy: HistoryPolicy) -> HistoryPolicy:
+    try:
+        return HistoryPolicy(policy)
+    except ValueError:
+        known = ", ".join(HistoryPolicy)
+        raise InvalidValue("policy", f"must be one of {known}") from None

@@ -40,4 +40,5 @@ class ExpirySweeper:
             LapseVerdict(job, next_due(job.retry, job.attempt, now, chance=random.random()))  # noqa: S311
             for job in lapsed
         ]
-        return expiry.expire(connection, verdicts, now=now)
+        keep_text = not self._database.settings.disable_failure_detail
+        return expiry.expire(connection, verdicts, now=now, keep_text=keep_text)

@@ -148,7 +148,7 @@ class ObserverDelivery:
                 self._calls.make(partial(self._call, delivery))
             except NodeStops:
                 left.append(delivery)
-            except BaseException as error:  # noqa: BLE001 - whatever it raises, others go on
+            except BaseException as error:
                 held_back.add(delivery.job_sequence)
                 if not failed:
                     logger.warning("%s failed and is tried again", self.name, exc_info=error)

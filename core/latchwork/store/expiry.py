@@ -60,8 +60,17 @@ def read_lapsed(connection: Connection, *, now: datetime, limit: int) -> list[La
     return [LapsedJob(*row[:-1], decode_policy(row[-1])) for row in rows]
 
 
-def expire(connection: Connection, verdicts: Sequence[LapseVerdict], *, now: datetime) -> int:
-    """Write the verdicts that still hold; returns how many jobs were moved."""
+def expire(
+    connection: Connection,
+    verdicts: Sequence[LapseVerdict],
+    *,
+    now: datetime,
+    keep_text: bool = True,
+) -> int:
+    """Write the verdicts that still hold; returns how many jobs were moved.
+
+    Without ``keep_text`` the cause of a dead letter is its code alone.
+    """
     by_sequence = {verdict.lapsed.sequence: verdict for verdict in verdicts}
     if not by_sequence:
         return 0
@@ -71,7 +80,7 @@ def expire(connection: Connection, verdicts: Sequence[LapseVerdict], *, now: dat
     for sequence, verdict in by_sequence.items():
         job = held.get(sequence)
         if job is not None and _still_lapsed(job, verdict.lapsed, now):
-            moves += _lapse_moves(job, verdict, now)
+            moves += _lapse_moves(job, verdict, now, keep_text=keep_text)
             moved += 1
     ending.write(connection, moves, held, now, wait=True)
     return moved
@@ -86,10 +95,13 @@ def _still_lapsed(job: LockedJob, as_read: LapsedJob, now: datetime) -> bool:
     )
 
 
-def _lapse_moves(job: LockedJob, verdict: LapseVerdict, now: datetime) -> list[Move]:
+def _lapse_moves(
+    job: LockedJob, verdict: LapseVerdict, now: datetime, *, keep_text: bool
+) -> list[Move]:
     if verdict.next_due_at is not None:
         retry = Move.of(job, LAPSED, now, due_at=verdict.next_due_at)
         return [retry, *pending_cancel(job, now)]
     expiry = verdict.lapsed.lease_expires_at.isoformat(timespec="milliseconds")
-    cause = Cause(LEASE_LAPSED, text=f"the lease of {job.owner} lapsed at {expiry}")
+    text = f"the lease of {job.owner} lapsed at {expiry}"
+    cause = Cause(LEASE_LAPSED, text=text if keep_text else None)
     return [Move.of(job, LAPSED_AT_CEILING, now, cause=cause)]
