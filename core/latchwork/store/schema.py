@@ -149,7 +149,7 @@ Index(
 _FAILED = "(state = 'dead_lettered' OR state = 'quarantined')"
 Index(
     "ix_latchwork_jobs_cause_group",
-    jobs.c.cause_group, jobs.c.terminal_at, jobs.c.sequence,
+    jobs.c.cause_group, jobs.c.sequence,
     postgresql_where=text(f"cause_group IS NOT NULL AND {_FAILED}"),
     sqlite_where=text(f"cause_group IS NOT NULL AND {_FAILED}"),
 )  # fmt: skip

@@ -144,6 +144,8 @@ bulk_operations = Table(
     Column("total", BigId),
     Column("done", BigId, nullable=False, server_default="0"),
     Column("skipped", BigId, nullable=False, server_default="0"),
+    # How often each answer was given, as JSON: the reasons, without counting the members.
+    Column("outcomes", Text, nullable=False, server_default="{}"),
     # Members beyond this number wait until the operator lets the rest follow: the canary first.
     Column("allowed", BigId),
     # The last enqueue number that was listed.

@@ -21,6 +21,7 @@ def upgrade() -> None:
         sa.Column("total", column_types.BigId, nullable=True),
         sa.Column("done", column_types.BigId, server_default="0", nullable=False),
         sa.Column("skipped", column_types.BigId, server_default="0", nullable=False),
+        sa.Column("outcomes", sa.Text(), server_default="{}", nullable=False),
         sa.Column("allowed", column_types.BigId, nullable=True),
         sa.Column("listed_sequence", column_types.BigId, nullable=False),
         sa.Column("owner", sa.Text(), nullable=True),
@@ -202,7 +203,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_latchwork_jobs_cause_group",
         "latchwork_jobs",
-        ["cause_group", "terminal_at", "sequence"],
+        ["cause_group", "sequence"],
         unique=False,
         postgresql_where=sa.text(
             "cause_group IS NOT NULL AND (state = 'dead_lettered' OR state = 'quarantined')"
