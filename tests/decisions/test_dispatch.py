@@ -54,3 +54,13 @@ def test_no_slot_stays_idle_while_a_served_queue_is_ready(
     shares, _ = dispatch.weighted(weights, {}, ready, slots)
     assert sum(shares.values()) == (slots if ready & weights.keys() else 0)
     assert shares.keys() <= ready
+
+
+def test_a_turn_of_a_queue_whose_claim_is_under_way_is_not_given_away() -> None:
+    assert dispatch.strict(["high", "low"], {"low"}, 3, claiming={"high"}) == {}
+    assert dispatch.strict(["high", "low"], {"high"}, 3, claiming={"low"}) == {"high": 3}
+    weights = {"a": 3, "b": 1}
+    shares, kept = dispatch.weighted(weights, {"a": 0, "b": 0}, {"b"}, 4, claiming={"a"})
+    assert (shares, kept) == ({}, {"a": 0, "b": 0})
+    shares, kept = dispatch.weighted(weights, {"a": -2, "b": 2}, {"b"}, 4, claiming={"a"})
+    assert (shares, kept) == ({"b": 1}, {"a": 1, "b": -1})

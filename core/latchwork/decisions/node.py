@@ -279,8 +279,10 @@ class Node:
         if free <= 0 or not ready:
             return {}
         if self.plan.weights is None:
-            return dispatch.strict(self.plan.queues, ready, free)
-        shares, self._credits = dispatch.weighted(self.plan.weights, self._credits, ready, free)
+            return dispatch.strict(self.plan.queues, ready, free, self._claims)
+        shares, self._credits = dispatch.weighted(
+            self.plan.weights, self._credits, ready, free, self._claims
+        )
         return shares
 
     def _free_slots(self) -> int:
@@ -311,6 +313,9 @@ class Node:
             moments.append(self._deadline)
         elif self._free_slots() > 0:
             idle = [at for queue, at in self._look_at.items() if queue not in self._claims]
+            if self._claims:
+                # Queues that are ready wait for the answer of these.
+                idle = [at for at in idle if at > self._now]
             if idle:
                 moments.append(max(min(idle), self._claim_after))
         if moments:
