@@ -16,6 +16,7 @@ from latchwork.decisions.node_messages import (
     Claimed,
     Ended,
     Event,
+    Forget,
     Reported,
     ReportOutcomes,
     Run,
@@ -70,6 +71,8 @@ class Simulation:
                 self._after(now, STORE_SECONDS, lambda at: Reported(at, tuple(holds), ()))
             case WakeAt(at):
                 heapq.heappush(self._ahead, (max(at, now), next(self._numbers), Woke))
+            case Forget():
+                pass
             case _:
                 raise AssertionError(command)
 
