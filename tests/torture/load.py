@@ -28,6 +28,7 @@ DEAD = (JobState.DEAD_LETTERED, JobState.QUARANTINED)
 CUSTOMERS = 3
 OPERATORS = 2
 PATIENCE_SECONDS = 30.0
+TOGETHER_SECONDS = 3.0
 AWAY = (StoreUnavailable, StoreBusy, OutcomeUnknown)
 """What a caller may be told while the database is away or held up."""
 
@@ -95,7 +96,7 @@ class Load:
             except AWAY:
                 self._stopping.wait(0.05)
             except threading.BrokenBarrierError:
-                self._together.reset()
+                self._together.reset()  # the other operator had to wait for the database
             except LatchworkError as error:
                 self.findings.append(f"{routine.__name__} was told {error!r}")
             except Exception as error:  # noqa: BLE001 - nothing may leave the store raw
@@ -147,9 +148,9 @@ class Load:
     def _press(self, chance: random.Random) -> None:
         """Two operators choose one job and act on it at the same instant."""
         self._stopping.wait(0.05)
-        if self._together.wait(PATIENCE_SECONDS) == 0:
+        if self._together.wait(TOGETHER_SECONDS) == 0:
             self._target = self._choose(chance)
-        self._together.wait(PATIENCE_SECONDS)
+        self._together.wait(TOGETHER_SECONDS)
         if (target := self._target) is None:
             return
         action = chance.choice((self.app.operator.cancel, self.app.operator.requeue))

@@ -12,9 +12,11 @@ from latchwork import GiveUp, JobContext, Latchwork, RetryPolicy
 from tests.torture.witness import Witness
 
 QUEUES = ("a", "b", "c")
+CANARY_QUEUE = "canary"
+"""Served first: what is in it shows that work goes on, however long the other queues are."""
 QUICK = RetryPolicy(max_attempts=4, base_seconds=0.05, factor=2, cap_seconds=0.4, jitter=0.5)
 NODE: dict[str, Any] = {
-    "queues": QUEUES,
+    "queues": (CANARY_QUEUE, *QUEUES),
     "slots": 6,
     "lease_seconds": 2,
     "sweep_seconds": 0.5,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL
 
 from latchwork.settings import Settings
 from latchwork.store.database import Database
@@ -33,6 +33,8 @@ class Batch:
     attempts: int = 0
     freezes: int = 0
     seconds: float = 0.0
+    hits: dict[str, int] = field(default_factory=dict)
+    """How often each operation was struck, where faults are aimed."""
     findings: list[str] = field(default_factory=list)
 
 
@@ -95,6 +97,7 @@ def run_batch(
         finally:
             load.stop()
             cluster.heal()
+        database.dispose()  # what the judge held open was cut off like everybody else
         batch.findings += load.findings
         batch.findings += drain(database)
         batch.findings += cluster.stop()
@@ -126,4 +129,5 @@ def empty_database(kind: str, server: PostgresInstance | None) -> Iterator[str]:
 
 
 def text_of(url: URL) -> str:
-    return make_url(url).render_as_string(hide_password=False)
+    """The address with its password, as an application is given it."""
+    return url.render_as_string(hide_password=False)

@@ -147,7 +147,11 @@ def test_a_node_goes_on_under_load_and_nothing_is_lost_or_applied_twice(
 
 @pytest.mark.parametrize("fault", [restart, cut_off])
 def test_hints_come_back_so_an_idle_node_hears_of_work_long_before_its_poll(
-    app: Latchwork, own_postgres: PostgresInstance, start: Start, fault: Fault
+    app: Latchwork,
+    own_postgres: PostgresInstance,
+    start: Start,
+    caplog: pytest.LogCaptureFixture,
+    fault: Fault,
 ) -> None:
     @app.job("work")
     async def work(context: JobContext) -> None:
@@ -164,3 +168,5 @@ def test_hints_come_back_so_an_idle_node_hears_of_work_long_before_its_poll(
     for _ in range(5):
         settled(worker, app.client.enqueue(work.bind()))
     assert time.monotonic() - begun_at < BACK_SECONDS
+    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert errors == [], "a fault of the database is told as a warning in our own words"

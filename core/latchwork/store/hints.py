@@ -77,4 +77,5 @@ def listening(engine: Engine) -> Iterator[Hints]:
         else:
             yield _PostgresHints(connection)
     finally:
-        pooled.close()
+        # Not through the pool, which would first roll back, and log the error of a broken one.
+        connection.close()
