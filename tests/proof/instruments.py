@@ -15,6 +15,7 @@ from tests.boundary.walk import walking
 from tests.crash_images.images import problems, take_images
 from tests.postgres_server import postgres_instance
 from tests.torture.kills import kill_batch
+from tests.torture.outages import backend_batch, cut_batch, restart_batch
 from tests.torture.runs import Batch, empty_database
 
 if TYPE_CHECKING:
@@ -93,11 +94,31 @@ def kill_nodes(kind: str, done: int, most: int) -> Step:
         return of_batch(kill_batch(url, most, seed=done))
 
 
+def stop_postgres(done: int, most: int) -> Step:
+    """Immediate stops of a server, aimed at each operation in turn."""
+    with postgres_instance() as server, empty_database("postgres", server) as url:
+        return of_batch(restart_batch(server, url, most, seed=done))
+
+
+def terminate_backends(done: int, most: int) -> Step:
+    """Back-ends terminated in the middle of each operation in turn."""
+    with database_of("postgres") as url:
+        return of_batch(backend_batch(url, most, seed=done))
+
+
+def cut_after_commit(done: int, most: int) -> Step:
+    """Connections cut between COMMIT and its answer."""
+    with database_of("postgres") as url:
+        return of_batch(cut_batch(url, most, seed=done))
+
+
 def of_batch(batch: Batch) -> Step:
     """A batch that found something counts as one failure."""
     detail = f"{batch.jobs} jobs, {batch.attempts} attempts"
     if batch.freezes:
         detail += f", {batch.freezes} freezes"
+    if batch.hits:
+        detail += ": " + ", ".join(f"{number} x {name}" for name, number in batch.hits.items())
     return Step(batch.faults, batch.findings, int(bool(batch.findings)), detail)
 
 
@@ -111,4 +132,7 @@ INSTRUMENTS = (
         for kind in ("sqlite", "postgres")
     ),
     Instrument("F5", "crash images", 5_000, 250, open_crash_images),
+    Instrument("F6", "immediate stops of PostgreSQL", 100, 10, stop_postgres),
+    Instrument("F6", "back-ends terminated", 1_000, 50, terminate_backends),
+    Instrument("F6", "connections cut after COMMIT", 300, 25, cut_after_commit),
 )
