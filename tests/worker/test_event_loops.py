@@ -6,12 +6,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 import uvloop
 
 from latchwork import JobContext, Latchwork
+from latchwork.decisions.node import NodePlan
+from latchwork.decisions.node_messages import WakeAt
+from latchwork.worker.pump import Pump
 from latchwork.worker.shutdown import run_loop
+from latchwork.worker.signals import WorkerSignals
 from tests.worker.conftest import PATIENCE_SECONDS, Start, settled
 
 
@@ -35,6 +40,21 @@ def test_without_uvloop_a_node_works_on_asyncio(
 
     settled(start(app), app.client.enqueue(look.bind()))
     assert not issubclass(loops[0], uvloop.Loop)
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_an_alarm_for_a_time_that_has_passed_can_be_set_again(
+    app: Latchwork, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def set_twice() -> None:
+        plan = NodePlan(queues=("default",), slots=1, poll_seconds=1, grace_seconds=1)
+        pump = Pump(plan, app.database, "node", lease_seconds=60, signals=WorkerSignals())
+        now = asyncio.get_running_loop().time()
+        for late_by_seconds in (1, 2):
+            pump._carry_out(WakeAt(now - late_by_seconds))
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(set_twice())
 
 
 def test_serve_works_on_the_loop_that_is_running(app: Latchwork) -> None:

@@ -83,7 +83,8 @@ class Pump:
         self._attempts: dict[Hold, Attempt] = {}
         self._claimed_jobs: dict[Hold, ClaimedJob] = {}
         self._ended: list[Attempt] = []
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.Handle | None = None
+        self._alarm_at = 0.0
         self._store_faulty = False
         self._execution: Execution
         self._keeper: LeaseKeeper
@@ -161,10 +162,12 @@ class Pump:
 
     def _set_alarm(self, at: float) -> None:
         # An alarm that rings too early does no harm: the node then asks for the next.
-        if self._alarm is None or self._alarm.when() > at:
+        if self._alarm is None or self._alarm_at > at:
             if self._alarm is not None:
                 self._alarm.cancel()
             self._alarm = self._loop.call_at(at, self._wake)
+            # Kept here: for a time that has passed, uvloop's handle does not know it.
+            self._alarm_at = at
 
     def _wake(self) -> None:
         self._alarm = None
