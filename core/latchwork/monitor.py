@@ -7,6 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from latchwork.audit_views import AuditFilter, AuditNames, AuditPage
 from latchwork.errors import InvalidValue
 from latchwork.observer_views import DeadDelivery, HistoryPolicyView, ObserverView
 from latchwork.pace_views import DurationSummary, RatePoint
@@ -23,12 +24,14 @@ from latchwork.store import (
     node_queries,
     observer_queries,
     queue_queries,
+    tag_queries,
 )
 from latchwork.store.counter_queries import Period
 from latchwork.store.database import Database
 from latchwork.store.dialects import limit_statement_seconds
 from latchwork.store.keyset import Cursor
 from latchwork.store.transition_log import end_of_log
+from latchwork.tag_views import TagFacet
 from latchwork.values import MAX_TAG_KEY_CHARACTERS, MAX_TAG_VALUE_CHARACTERS, checked_name
 from latchwork.views import (
     Attention,
@@ -171,6 +174,39 @@ class Monitor:
     def audit(self, *, limit: int = 50, before: int | None = None) -> tuple[AuditRow, ...]:
         """The newest operator actions, before row number ``before``; at most 200."""
         return self._read(audit_queries.read_audit, limit=_at_least_one(limit), before=before)
+
+    def audit_page(
+        self,
+        audit_filter: AuditFilter | None = None,
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> AuditPage:
+        """One page of the audit trail, newest first, at most 200 rows.
+
+        Raises InvalidValue when a place, the limit or a filter is malformed.
+        """
+        chosen = audit_filter or AuditFilter()
+        _checked_names(
+            actor=chosen.actor, action=chosen.action, subject_kind=chosen.subject_kind,
+            subject=chosen.subject,
+        )  # fmt: skip
+        cursor = _cursor("audit row", after, before)
+        return self._read(audit_queries.list_audit, chosen, cursor, limit=_at_least_one(limit))
+
+    def audit_names(self) -> AuditNames:
+        """The actors and actions of late, to filter the audit trail by."""
+        return self._read(audit_queries.read_names)
+
+    def tags(self, prefix: str = "", *, limit: int = 50) -> tuple[TagFacet, ...]:
+        """The tags in use that begin with ``prefix``, most frequent among the newest jobs first.
+
+        At most 200. A pair begins as it is written, ``key=value``; case does not matter.
+        """
+        if prefix:
+            checked_name("prefix", prefix, MAX_TAG_KEY_CHARACTERS + MAX_TAG_VALUE_CHARACTERS + 1)
+        return self._read(tag_queries.read_tags, prefix=prefix, limit=_at_least_one(limit))
 
     def audit_of_job(self, job_id: UUID) -> tuple[AuditRow, ...]:
         """The operator actions on one job, newest first; at most 200."""
