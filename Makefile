@@ -8,9 +8,10 @@ NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13 python3.14; do \
 	"$$name" -c '$(NEW_ENOUGH)' 2>/dev/null && echo "$$name" && break; done)
 BIN := .venv/bin
+MINUTES ?= 480
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: help demo test check coverage bench migration clean
+.PHONY: help demo test check coverage bench prove migration clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +37,10 @@ coverage: .venv/testing ## Report the coverage of the last run
 
 bench: .venv/testing ## Measure: see benchmarks/README.md
 	$(BIN)/python -m benchmarks
+
+prove: .venv/testing ## Work towards docs/reliability.md: make prove MINUTES=30
+	$(BIN)/python -m tests.proof --minutes $(MINUTES)
+	$(MAKE) --no-print-directory docs
 
 docs: .venv/testing ## Write the pages of docs/ that are made from the code
 	$(BIN)/python -m tests.packaging.generated_pages

@@ -6,6 +6,7 @@ from latchwork.decisions.states import JobState
 from latchwork.decisions.transitions import EDGES, Edge
 from latchwork.settings import Settings
 from tests.packaging.files import ROOT
+from tests.proof.page import reliability
 
 NOTICE = "<!-- Made from the code by `make docs`: change the code, not this page. -->"
 
@@ -102,6 +103,7 @@ Settings say how a process uses its database. Each comes from the environment, o
 PAGES: dict[str, Callable[[], str]] = {
     "docs/state-machine.md": state_machine,
     "docs/settings.md": settings,
+    "docs/reliability.md": reliability,
 }
 
 
