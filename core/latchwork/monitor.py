@@ -204,8 +204,6 @@ class Monitor:
 
         At most 200. A pair begins as it is written, ``key=value``; case does not matter.
         """
-        if prefix:
-            checked_name("prefix", prefix, MAX_TAG_KEY_CHARACTERS + MAX_TAG_VALUE_CHARACTERS + 1)
         return self._read(tag_queries.read_tags, prefix=prefix, limit=_at_least_one(limit))
 
     def audit_of_job(self, job_id: UUID) -> tuple[AuditRow, ...]:

@@ -64,7 +64,8 @@ def read_names(connection: Connection) -> AuditNames:
 
 
 def _audit_row(row: Any) -> AuditRow:
-    return AuditRow(*row[:-1], detail=json.loads(row.detail))
+    *facts, detail = row
+    return AuditRow(*facts, detail=json.loads(detail))
 
 
 def _along(*prefix: tuple[ColumnElement[Any], Any]) -> Walk:

@@ -1,10 +1,13 @@
 """Which tags are in use: the most frequent among the newest jobs, or those that begin so."""
 
-from sqlalchemy import Connection, case, func, literal_column, select
+from typing import Any
+
+from sqlalchemy import Connection, Select, case, func, literal_column, select
 
 from latchwork.store.queue_queries import COUNT_BOUND, bounded
 from latchwork.store.schema import job_tags
 from latchwork.tag_views import TagFacet
+from latchwork.values import MAX_TAG_CHARACTERS, checked_name
 
 LOOKED_AT = 5_000
 """How many of the newest tags are looked at: no reading grows with what is stored."""
@@ -15,7 +18,10 @@ def read_tags(connection: Connection, *, prefix: str = "", limit: int) -> tuple[
     """The tags that begin with ``prefix``, whatever its case, most frequent of late first.
 
     A pair begins as it is written, ``key=value``. Counts are of all stored jobs, up to a bound.
+    Raises InvalidValue for a prefix that no tag can have.
     """
+    if prefix:
+        checked_name("prefix", prefix, MAX_TAG_CHARACTERS)
     newest = (
         select(job_tags.c.key, job_tags.c.value)
         .order_by(job_tags.c.job_sequence.desc())
@@ -33,7 +39,7 @@ def read_tags(connection: Connection, *, prefix: str = "", limit: int) -> tuple[
         .add_columns(func.count().label("recent"))
         .subquery("top")
     )
-    first_thousand = (
+    first_thousand: Select[Any] = (
         select(literal_column("1").label("one"))
         .where(job_tags.c.key == top.c.key, job_tags.c.value == top.c.value)
         .limit(COUNT_BOUND + 1)
