@@ -14,6 +14,7 @@ from latchwork.jobs import JobType
 from latchwork.maintenance.counter_folder import CounterFolder
 from latchwork.maintenance.expiry_sweeper import ExpirySweeper
 from latchwork.maintenance.observer_dispatcher import ObserverDispatcher
+from latchwork.maintenance.purger import Purger
 from latchwork.maintenance.service import ServiceThread
 from latchwork.monitor import Monitor
 from latchwork.observer_views import Start
@@ -206,6 +207,7 @@ class Latchwork:
             companions=[
                 ServiceThread(ExpirySweeper(self.database, sweep_seconds)),
                 ServiceThread(CounterFolder(self.database)),
+                ServiceThread(Purger(self.database)),
                 dispatcher,
             ],
             introduce=dispatcher.register,

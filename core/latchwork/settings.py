@@ -26,3 +26,11 @@ class Settings(BaseSettings):
     pool_size: int = Field(
         default=10, ge=1, le=200, description="Connections kept open to PostgreSQL per process."
     )
+    retention_done_hours: float = Field(
+        default=24.0, ge=0, le=876_000, allow_inf_nan=False,
+        description="How long Succeeded and Cancelled jobs are kept after their end.",
+    )  # fmt: skip
+    retention_failed_days: float = Field(
+        default=14.0, ge=0, le=36_500, allow_inf_nan=False,
+        description="How long Dead-Lettered and Quarantined jobs are kept after their end.",
+    )  # fmt: skip

@@ -65,7 +65,7 @@ def read_names(connection: Connection) -> AuditNames:
 
 def _audit_row(row: Any) -> AuditRow:
     *facts, detail = row
-    return AuditRow(*facts, detail=json.loads(detail))
+    return AuditRow(*facts, json.loads(detail))
 
 
 def _along(*prefix: tuple[ColumnElement[Any], Any]) -> Walk:

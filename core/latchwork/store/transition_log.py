@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, overload
 
-from sqlalchemy import Connection, Select, bindparam, func, select, union_all
+from sqlalchemy import Connection, Select, bindparam, cast, func, select, union_all
 
 from latchwork.store.dialects import BIG, Batch, log_writers
 from latchwork.store.log_place import MAX_GAPS, Place, Range, without
-from latchwork.store.schema import transitions
+from latchwork.store.schema import facts, transitions
 from latchwork.views import TransitionView
+
+PURGED_POSITION = "purged_position"
+"""The fact that names the last position of the log that was purged."""
 
 START_WINDOW = 10_000
 """How far below the log's end a new reader looks for positions whose transactions are open."""
@@ -211,8 +214,18 @@ def _with_writers(
 
 
 def _gone_before(connection: Connection, closed: list[Range]) -> int | None:
-    """The oldest kept position, if a closed gap lies before it: its rows are not kept any more."""
+    """Before which position rows are gone, if a closed gap lies before it.
+
+    Not only the oldest rows go: a purge leaves those of jobs that stay.
+    """
     if not closed:
         return None
-    kept = connection.scalar(select(func.min(transitions.c.position)))
-    return kept if kept is not None and min(closed)[0] < kept else None
+    kept = connection.scalar(select(func.min(transitions.c.position))) or 0
+    gone_before = max(kept, read_purged_position(connection) + 1)
+    return gone_before if min(closed)[0] < gone_before else None
+
+
+def read_purged_position(connection: Connection) -> int:
+    """The last position that was purged; 0 while nothing was."""
+    value = select(cast(facts.c.value, BIG)).where(facts.c.name == PURGED_POSITION)
+    return connection.scalar(value) or 0
