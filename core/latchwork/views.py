@@ -250,6 +250,7 @@ class Attention:
     state: JobState | None
     job_id: UUID | None = None
     queue: str | None = None
+    observer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
