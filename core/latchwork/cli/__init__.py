@@ -9,7 +9,7 @@ import sys
 import typer
 from pydantic import ValidationError
 
-from latchwork.cli import acting, database, demo, following, reading, serving
+from latchwork.cli import acting, audit, database, demo, following, queues, reading, serving
 from latchwork.errors import AppNotFound, InvalidValue, LatchworkError
 
 EXIT_FAILED = 1
@@ -22,7 +22,7 @@ command = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for part in (demo, serving, reading, following, acting, database):
+for part in (demo, serving, reading, following, acting, database, queues, audit):
     command.add_typer(part.command)
 
 

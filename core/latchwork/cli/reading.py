@@ -1,4 +1,4 @@
-"""``latchwork jobs``, ``queues`` and ``nodes``: what one may look at."""
+"""``latchwork jobs`` and ``nodes``: what one may look at."""
 
 from typing import Annotated
 
@@ -8,15 +8,14 @@ from latchwork.cli.applications import opened
 from latchwork.cli.options import AsJson, DatabaseUrl, JobId
 from latchwork.cli.printing import complain, print_facts, print_json, print_table
 from latchwork.decisions.states import JobState
-from latchwork.json_shapes import detail_shape, listing_shape, node_shape, queue_shape
+from latchwork.json_shapes import detail_shape, listing_shape, node_shape
+from latchwork.operator_shapes import tag_shape
 from latchwork.views import History, JobDetail, JobFilter, JobPage, RelatedJob, Tag
 
 command = typer.Typer()
 jobs = typer.Typer(help="Look at jobs.")
-queues = typer.Typer(help="Look at queues.")
 nodes = typer.Typer(help="Look at worker nodes.")
 command.add_typer(jobs, name="jobs")
-command.add_typer(queues, name="queues")
 command.add_typer(nodes, name="nodes")
 
 
@@ -63,27 +62,25 @@ def show_job(job_id: JobId, database: DatabaseUrl, *, json: AsJson = False) -> N
         _print_history(history)
 
 
-@queues.command("list")
-def list_queues(database: DatabaseUrl, *, json: AsJson = False) -> None:
-    """List queues: their depth, their gates and who serves them."""
+@jobs.command("tags")
+def list_tags(
+    database: DatabaseUrl,
+    prefix: Annotated[str, typer.Argument(help="Only tags that begin so.")] = "",
+    *,
+    limit: Annotated[int, typer.Option(help="Tags to list, at most 200.")] = 50,
+    json: AsJson = False,
+) -> None:
+    """List the tags in use, most frequent among the newest jobs first."""
     with opened(database) as app:
-        found = app.monitor.queues()
+        found = app.monitor.tags(prefix, limit=limit)
     if json:
-        print_json([queue_shape(queue) for queue in found])
+        print_json([tag_shape(facet) for facet in found])
         return
-    headings = ("queue", *(state.label for state in JobState), "due", "limit", "paused by", "nodes")
     rows = [
-        (
-            queue.name,
-            *(queue.counts.get(state, 0) for state in JobState),
-            queue.due,
-            queue.concurrency_limit,
-            queue.paused_by,
-            len(queue.served_by),
-        )
-        for queue in found
+        (facet.tag if isinstance(facet.tag, str) else "=".join(facet.tag), facet.jobs)
+        for facet in found
     ]
-    print_table(headings, rows)
+    print_table(("tag", "jobs"), rows)
 
 
 @nodes.command("list")

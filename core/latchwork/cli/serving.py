@@ -2,16 +2,23 @@
 
 import logging
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
 
 from latchwork.cli.applications import load_application
 from latchwork.cli.options import AppName
+from latchwork.errors import InvalidValue
 from latchwork.worker.shutdown import run_processes
 
 Queues = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Queues to serve; all its job types' by default.")
+    str | None,
+    typer.Option(
+        metavar="A,B",
+        help="Queues to serve, the first first; or A=3,B=1 to share slots by weight. "
+        "All its job types' by default.",
+    ),
 ]
 Slots = Annotated[int, typer.Option(help="Jobs that run at the same time.")]
 LeaseSeconds = Annotated[float, typer.Option(help="How long a lease lasts without a heartbeat.")]
@@ -40,7 +47,7 @@ def worker(
     """Run worker nodes until SIGTERM or SIGINT; jobs that run may finish."""
     app = load_application(name)
     node = app.worker(
-        queues=_names(queues),
+        queues=_served(queues),
         slots=slots,
         lease_seconds=lease_seconds,
         heartbeat_seconds=heartbeat_seconds,
@@ -89,7 +96,7 @@ def run(
 
     app = load_application(name)
     node = app.worker(
-        queues=_names(queues),
+        queues=_served(queues),
         slots=slots,
         lease_seconds=lease_seconds,
         heartbeat_seconds=heartbeat_seconds,
@@ -100,8 +107,16 @@ def run(
         node.run()
 
 
-def _names(option: str | None) -> tuple[str, ...] | None:
-    return None if option is None else tuple(name.strip() for name in option.split(","))
+def _served(option: str | None) -> Sequence[str] | Mapping[str, int] | None:
+    """``a,b`` is an order, ``a=3,b=1`` are weights."""
+    if option is None:
+        return None
+    parts = [part.strip().rpartition("=") for part in option.split(",")]
+    if not any(equals for _, equals, _ in parts):
+        return tuple(name for _, _, name in parts)
+    if not all(weight.isascii() and weight.isdecimal() for _, _, weight in parts):
+        raise InvalidValue("--queues", "must be names, or each name with its weight: a=3,b=1")
+    return {name.strip(): int(weight) for name, _, weight in parts}
 
 
 def _say_where(address: str) -> None:

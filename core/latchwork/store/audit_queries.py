@@ -64,8 +64,8 @@ def read_names(connection: Connection) -> AuditNames:
 
 
 def _audit_row(row: Any) -> AuditRow:
-    *facts, detail = row
-    return AuditRow(*facts, json.loads(detail))
+    facts = (row.id, row.at, row.actor, row.action, row.subject_kind, row.subject)
+    return AuditRow(*facts, detail=json.loads(row.detail))
 
 
 def _along(*prefix: tuple[ColumnElement[Any], Any]) -> Walk:
