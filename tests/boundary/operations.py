@@ -5,15 +5,20 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from latchwork.decisions.leases import Hold
-from latchwork.store import expiry, heartbeats, operator_actions
+from latchwork.decisions.retention import Retention
+from latchwork.decisions.workflows import RetryScope
+from latchwork.store import expiry, heartbeats, operator_actions, purging
 from latchwork.store.claiming import claim
 from latchwork.store.database import Database
 from latchwork.store.enqueueing import insert_jobs
 from latchwork.store.expiry import LapseVerdict
 from latchwork.store.outcomes import AnswerStatus, OutcomeKind, Report, report_outcomes
-from tests.boundary.scenes import NAMES, NOW, QUEUE, Scene, named
+from latchwork.store.workflow_retry import retry_workflow
+from tests.boundary.scenes import NAMES, NOW, QUEUE, WORKFLOW, Scene, named
 from tests.store.builders import ACTOR, LEASE_SECONDS, ON_ANY_TERMINAL, START, WORKER, Store
 
+RETENTION = Retention(done=timedelta(hours=24), failed=timedelta(days=14))
+MUCH_LATER = START + timedelta(days=30)
 LAPSED_AT = START + timedelta(seconds=LEASE_SECONDS)
 
 Act = Callable[[Database, Scene], str]
@@ -101,6 +106,19 @@ def requeue(database: Database, _scene: Scene) -> str:
     return f"{answer.outcome} {answer.state}"
 
 
+def retry(database: Database, _scene: Scene) -> str:
+    answer = database.write(
+        retry_workflow, WORKFLOW, scope=RetryScope.UNFINISHED, actor=ACTOR, now=NOW
+    )
+    return f"{answer.outcome} {answer.moved}"
+
+
+def purge(database: Database, _scene: Scene) -> str:
+    """A pass of the purge long after everything has ended."""
+    found = database.read(purging.find, RETENTION, now=MUCH_LATER)
+    return f"purged {database.write(purging.purge, found.groups, RETENTION, now=MUCH_LATER)}"
+
+
 OPERATIONS = (
     Operation("enqueue with parent", "running", enqueue),
     Operation("claim", "waiting", claim_one, skips_locked=True),
@@ -111,4 +129,6 @@ OPERATIONS = (
     Operation("expire", "running", expire),
     Operation("cancel", "waiting", cancel),
     Operation("requeue", "ended", requeue),
+    Operation("workflow retry", "ended", retry),
+    Operation("purge", "ended", purge, skips_locked=True),
 )

@@ -1,7 +1,9 @@
 """What `make prove` runs: each instrument in steps of a minute or so, towards its figure."""
 
+import subprocess
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,10 +15,14 @@ from tests.boundary.operations import OPERATIONS
 from tests.boundary.scenes import SITUATIONS
 from tests.boundary.walk import walking
 from tests.crash_images.images import problems, take_images
+from tests.packaging.files import ROOT
 from tests.postgres_server import postgres_instance
 from tests.torture.kills import kill_batch
 from tests.torture.outages import backend_batch, cut_batch, restart_batch
 from tests.torture.runs import Batch, empty_database
+from tests.torture.shutdowns import shutdown_batch
+from tests.torture.stalls import stall_batch
+from tests.torture.wal_bound import watch_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,6 +118,36 @@ def cut_after_commit(done: int, most: int) -> Step:
         return of_batch(cut_batch(url, most, seed=done))
 
 
+def tell_nodes_to_stop(kind: str, done: int, most: int) -> Step:
+    """SIGTERM at random moments."""
+    with database_of(kind) as url:
+        return of_batch(shutdown_batch(url, most, seed=done))
+
+
+def stall_nodes(kind: str, done: int, most: int, *, hold_interpreter: bool) -> Step:
+    """Handlers that block for three leases."""
+    with database_of(kind) as url:
+        return of_batch(stall_batch(url, most, seed=done, hold_interpreter=hold_interpreter))
+
+
+def watch_wal(done: int, most: int) -> Step:
+    """So many minutes of writers and readers on one SQLite file."""
+    with tempfile.TemporaryDirectory(prefix="latchwork-wal-") as folder:
+        samples = watch_log(Path(folder), seconds=60 * most, seed=done)
+    largest = samples.largest_bytes / 2**20
+    detail = f"largest {largest:.0f} MiB, {samples.writes / samples.seconds:.0f} writes a second"
+    return Step(most, samples.findings, int(bool(samples.findings)), detail)
+
+
+def run_tests(arguments: Sequence[str], _done: int, _most: int) -> Step:
+    """Tests of the suite that are a figure by themselves; one run counts as one."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", *arguments]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    last = ran.stdout.strip().rpartition("\n")[2]
+    failed = ran.returncode != 0
+    return Step(1, [ran.stdout[-4000:]] if failed else [], int(failed), last)
+
+
 def of_batch(batch: Batch) -> Step:
     """A batch that found something counts as one failure."""
     detail = f"{batch.jobs} jobs, {batch.attempts} attempts"
@@ -122,17 +158,38 @@ def of_batch(batch: Batch) -> Step:
     return Step(batch.faults, batch.findings, int(bool(batch.findings)), detail)
 
 
+KINDS = ("sqlite", "postgres")
+SUITES = (
+    ("F7", "tests of clocks and zones", ("tests", "-k", "clock or zone or skew or offset")),
+    ("F10", "tests of cascades", ("tests/store/test_cascades.py",)),
+    ("F11", "observers are told everything", ("tests/store/test_observer_completeness.py",)),
+    ("F18", "the store's suite, both databases", ("tests/store", "tests/conformance")),
+)
+
 INSTRUMENTS = (
     *(
         Instrument("F3", f"boundary walk, {kind}", len(PAIRS), 33, partial(walk_boundaries, kind))
-        for kind in ("sqlite", "postgres")
+        for kind in KINDS
     ),
-    *(
-        Instrument("F4", f"kill -9, {kind}", 1_000, 20, partial(kill_nodes, kind))
-        for kind in ("sqlite", "postgres")
-    ),
+    *(Instrument("F4", f"kill -9, {kind}", 1_000, 20, partial(kill_nodes, kind)) for kind in KINDS),
     Instrument("F5", "crash images", 5_000, 250, open_crash_images),
     Instrument("F6", "immediate stops of PostgreSQL", 100, 10, stop_postgres),
     Instrument("F6", "back-ends terminated", 1_000, 50, terminate_backends),
     Instrument("F6", "connections cut after COMMIT", 300, 25, cut_after_commit),
+    *(
+        Instrument("F8", f"SIGTERM, {kind}", 200, 20, partial(tell_nodes_to_stop, kind))
+        for kind in KINDS
+    ),
+    *(
+        Instrument(
+            "F9", f"{name}, {kind}", 50, 5, partial(stall_nodes, kind, hold_interpreter=holds)
+        )
+        for kind in KINDS
+        for name, holds in (("event loop blocked", False), ("interpreter held", True))
+    ),
+    *(
+        Instrument(figure, what, 1, 1, partial(run_tests, arguments))
+        for figure, what, arguments in SUITES
+    ),
+    Instrument("F13", "minutes of writers and slow readers", 60, 2, watch_wal),
 )

@@ -52,12 +52,26 @@ class Cluster:
 
     def kill(self, pid: int) -> None:
         """Kill -9 one node and start another in its place."""
-        [place] = [place for place, node in enumerate(self.nodes) if node.pid == pid]
+        place = self._place(pid)
         os.kill(pid, signal.SIGKILL)
         self.nodes[place].join(PATIENCE_SECONDS)
         self._frozen.discard(pid)
         self.nodes[place] = self._start()
         self.kills += 1
+
+    def terminate(self, pid: int) -> tuple[int | None, float]:
+        """Tell one node to stop and start another; its exit code and how long it took."""
+        place = self._place(pid)
+        node = self.nodes[place]
+        asked_at = time.monotonic()
+        node.terminate()
+        node.join(PATIENCE_SECONDS)
+        seconds = time.monotonic() - asked_at
+        self.nodes[place] = self._start()
+        return node.exitcode, seconds
+
+    def _place(self, pid: int) -> int:
+        return next(place for place, node in enumerate(self.nodes) if node.pid == pid)
 
     def freeze(self, pid: int) -> None:
         """Stop a node where it is, whatever it holds."""

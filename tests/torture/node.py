@@ -25,6 +25,9 @@ NODE: dict[str, Any] = {
 }
 
 
+SAMPLE = 1_000_000
+
+
 class Refusal(Exception):
     """How a handler of this application fails."""
 
@@ -59,7 +62,28 @@ def make_app(database_url: str, witness: Witness | None) -> Latchwork:
         begin(witness, context)
         raise GiveUp("there is no way")
 
+    @app.job("stubborn", queue="a", retry=QUICK)
+    def stubborn(context: JobContext, seconds: float) -> None:
+        begin(witness, context)
+        time.sleep(seconds)  # whatever it is asked
+        end(witness, context)
+
+    @app.job("stall", queue="a", retry=QUICK)
+    async def stall(context: JobContext, seconds: float, hold_interpreter: bool) -> None:
+        begin(witness, context)
+        if context.attempt == 1:
+            hold_lock(seconds) if hold_interpreter else time.sleep(seconds)  # noqa: ASYNC251
+        end(witness, context)
+
     return app
+
+
+def hold_lock(seconds: float) -> None:
+    """Keep the interpreter's lock in one long call, in which no other thread runs."""
+    began_at = time.monotonic()
+    sum(range(SAMPLE))
+    each = (time.monotonic() - began_at) / SAMPLE
+    sum(range(int(seconds / each)))
 
 
 def begin(witness: Witness | None, context: JobContext) -> None:

@@ -73,12 +73,22 @@ Faults = Callable[[Scene], int]
 """Brings the faults of one batch about; returns how many there were."""
 
 
+Oracle = Callable[[Scene], list[str]]
+
+
 def run_batch(
-    database_url: str, faults: Faults, seed: int, *, nodes_url: str | None = None, **options: Any
+    database_url: str,
+    faults: Faults,
+    seed: int,
+    *,
+    oracle: Oracle | None = None,
+    nodes_url: str | None = None,
+    **options: Any,
 ) -> Batch:
     """Load, faults, healing, drain and judgement on an empty database.
 
-    ``nodes_url`` is how nodes and callers reach the database, if not as the judge does.
+    ``oracle`` judges what these faults in particular must not do. ``nodes_url`` is how nodes and
+    callers reach the database, if not as the judge does; ``options`` are the nodes'.
     """
     began_at = time.monotonic()
     batch = Batch()
@@ -102,6 +112,7 @@ def run_batch(
         batch.findings += drain(database)
         batch.findings += cluster.stop()
         batch.findings += judge(database, testimony, load.accepted)
+        batch.findings += oracle(scene) if oracle else []
         batch.jobs, batch.attempts = len(load.accepted), sum(testimony.begun_by().values())
         batch.freezes = cluster.freezes
         load.app.database.dispose()
