@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from latchwork.errors import LatchworkError
 from latchwork_console.actions import cancellations, requeues
+from latchwork_console.actions import observers as observer_actions
 from latchwork_console.console import Permission, permits
 from latchwork_console.live_views import LiveView
 from latchwork_console.pages import (
@@ -22,6 +23,7 @@ from latchwork_console.pages import (
     log,
     log_stream,
     nodes,
+    observers,
     overview,
     queues,
     static,
@@ -60,6 +62,29 @@ ADDRESSES = (
     ),
     Address("/queues", Permission.VIEW, queues.show, "queues"),
     Address("/nodes", Permission.VIEW, nodes.show, "nodes"),
+    Address("/observers", Permission.VIEW, observers.show, "observers"),
+    Address("/observers/{name:path}", Permission.VIEW, observers.show_one, "observer"),
+    Address(
+        "/observers/{name:path}/retire",
+        Permission.MANAGE_OBSERVERS,
+        observer_actions.retire,
+        "retire_observer",
+        "POST",
+    ),
+    Address(
+        "/deliveries/{delivery_id:int}/replay",
+        Permission.MANAGE_OBSERVERS,
+        observer_actions.replay,
+        "replay_delivery",
+        "POST",
+    ),
+    Address(
+        "/history-policy",
+        Permission.MANAGE_OBSERVERS,
+        observer_actions.set_history_policy,
+        "set_history_policy",
+        "POST",
+    ),
     Address("/health", Permission.PUBLIC, health.show, "health"),
     Address("/favicon.ico", Permission.PUBLIC, static.favicon, "favicon"),
     Address("/static/{digest}/{name:path}", Permission.PUBLIC, static.show, "static"),
@@ -74,6 +99,8 @@ LIVE_VIEWS: dict[str, LiveView] = {
     "graph": graph.LIVE,
     "queues": queues.LIVE,
     "nodes": nodes.LIVE,
+    "observers": observers.LIVE,
+    "observer": observers.LIVE_ONE,
 }
 """What each live page receives over ``/log/stream?view=NAME``."""
 

@@ -44,6 +44,17 @@ class Message:
     details: tuple[str, ...] = ()
 
 
+_OF_OBSERVERS = {
+    "observer:retired": Message("The observer is retired.", worked=True),
+    "observer:refused": Message("Nothing was changed: it was retired before.", worked=False),
+    "delivery:replayed": Message("The delivery is tried again.", worked=True),
+    "delivery:refused": Message("Nothing was changed: it is still being tried.", worked=False),
+    "history:changed": Message("The history policy is set.", worked=True),
+    "history:unchanged": Message("Nothing was changed: it was in force already.", worked=False),
+    "history:refused": Message("Nothing was changed: active observers need the log.", worked=False),
+}
+
+
 def encode(action: str, outcomes: Iterable[Outcome]) -> str:
     """The code of what an action did to some jobs."""
     counts = Counter(
@@ -57,8 +68,8 @@ def encode(action: str, outcomes: Iterable[Outcome]) -> str:
 
 def decode(code: str | None) -> Message | None:
     """The message of a code; None for anything that is not one."""
-    if not code or len(code) > MAX_CHARACTERS:
-        return None
+    if not code or len(code) > MAX_CHARACTERS or code in _OF_OBSERVERS:
+        return _OF_OBSERVERS.get(code or "")
     action, _, rest = code.partition(":")
     parts = [_PART.fullmatch(part) for part in rest.split(",")] if rest else []
     if action not in _NOT_LEGAL or not all(parts):

@@ -9,7 +9,18 @@ import sys
 import typer
 from pydantic import ValidationError
 
-from latchwork.cli import acting, audit, database, demo, following, queues, reading, serving
+from latchwork.cli import (
+    acting,
+    audit,
+    database,
+    demo,
+    following,
+    history,
+    observers,
+    queues,
+    reading,
+    serving,
+)
 from latchwork.errors import AppNotFound, InvalidValue, LatchworkError
 
 EXIT_FAILED = 1
@@ -22,7 +33,9 @@ command = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for part in (demo, serving, reading, following, acting, database, queues, audit):
+for part in (
+    demo, serving, reading, following, acting, database, queues, audit, observers, history,
+):  # fmt: skip
     command.add_typer(part.command)
 
 

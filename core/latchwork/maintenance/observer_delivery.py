@@ -73,6 +73,8 @@ class ObserverDelivery:
         self._trim()
         if not due or self._calls.blocked or not self._lease.held:
             return more_logged
+        if self._stopping.is_set():
+            return False
         return self._deliver() or more_logged
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from latchwork.decisions.explanations import plural, span
 from latchwork.decisions.states import JobState
 from latchwork.store.counter_queries import read_counts
 from latchwork.store.node_queries import MAX_RUNNING, read_nodes
+from latchwork.store.observer_queries import read_observers
 from latchwork.store.queue_queries import QueueRow, read_queues
 from latchwork.store.schema import in_state, jobs
 from latchwork.views import Attention, BoundedCount, NodeView
@@ -39,6 +40,7 @@ def read_attention(connection: Connection, *, now: datetime) -> tuple[Attention,
         *_queues_in_trouble(rows, live, now),
         *_unanswered_cancels(connection, now),
         *_failed(connection, now),
+        *_observers_in_trouble(connection, now),
     )
 
 
@@ -119,6 +121,28 @@ def _failed(connection: Connection, now: datetime) -> Iterator[Attention]:
                 subject=f"{plural(count, 'job')} {state.label}",
                 sentence=f"{_usual_cause(connection, state)} {_mending(state, count)}".strip(),
                 state=state,
+            )
+
+
+def _observers_in_trouble(connection: Connection, now: datetime) -> Iterator[Attention]:
+    for one in read_observers(connection, now=now):
+        if one.is_behind(now):
+            served = "" if one.owner else " and no node serves it"
+            yield Attention(
+                code="observer_behind",
+                subject=f"Observer {one.name}",
+                sentence=f"It is {span(one.behind(now))} behind the log, {one.lag} rows{served}.",
+                state=None,
+                observer=one.name,
+            )
+        if one.dead.value:
+            deliveries = "delivery" if str(one.dead) == "1" else "deliveries"
+            yield Attention(
+                code="dead_deliveries",
+                subject=f"Observer {one.name}",
+                sentence=f"{one.dead} dead {deliveries}: replay once the receiver is mended.",
+                state=None,
+                observer=one.name,
             )
 
 
