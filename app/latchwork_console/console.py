@@ -28,6 +28,7 @@ class Permission(StrEnum):
     """Payload, output, failure detail, cause text."""
     REQUEUE = "requeue"
     CANCEL = "cancel"
+    MANAGE_QUEUES = "manage_queues"
     MANAGE_OBSERVERS = "manage_observers"
     """Retire an observer, replay a delivery, set how much the log keeps for them."""
 

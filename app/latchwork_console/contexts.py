@@ -119,6 +119,8 @@ class JobsContext:
     next_query: dict[str, object] | None
     previous_query: dict[str, object] | None
     facets: Facets
+    tags: tuple[str, ...]
+    """The tags most used of late, as the filter takes them."""
     query: dict[str, object]
     back: str
     """This page's query, for the forms that come back to it."""

@@ -13,9 +13,11 @@ from starlette.routing import Route
 from latchwork.errors import LatchworkError
 from latchwork_console.actions import cancellations, requeues
 from latchwork_console.actions import observers as observer_actions
+from latchwork_console.actions.queue_actions import limit_queue, pause_queue, resume_queue
 from latchwork_console.console import Permission, permits
 from latchwork_console.live_views import LiveView
 from latchwork_console.pages import (
+    audit,
     graph,
     health,
     job,
@@ -25,6 +27,7 @@ from latchwork_console.pages import (
     nodes,
     observers,
     overview,
+    queue,
     queues,
     static,
 )
@@ -61,6 +64,11 @@ ADDRESSES = (
         "/jobs/{job_id:uuid}/cancel", Permission.CANCEL, cancellations.cancel, "cancel", "POST"
     ),
     Address("/queues", Permission.VIEW, queues.show, "queues"),
+    Address("/queue", Permission.VIEW, queue.show, "queue"),
+    Address("/queues/pause", Permission.MANAGE_QUEUES, pause_queue, "pause_queue", "POST"),
+    Address("/queues/resume", Permission.MANAGE_QUEUES, resume_queue, "resume_queue", "POST"),
+    Address("/queues/limit", Permission.MANAGE_QUEUES, limit_queue, "limit_queue", "POST"),
+    Address("/audit", Permission.VIEW, audit.show, "audit"),
     Address("/nodes", Permission.VIEW, nodes.show, "nodes"),
     Address("/observers", Permission.VIEW, observers.show, "observers"),
     Address("/observers/{name:path}", Permission.VIEW, observers.show_one, "observer"),
@@ -98,6 +106,7 @@ LIVE_VIEWS: dict[str, LiveView] = {
     "job": job.LIVE,
     "graph": graph.LIVE,
     "queues": queues.LIVE,
+    "queue": queue.LIVE,
     "nodes": nodes.LIVE,
     "observers": observers.LIVE,
     "observer": observers.LIVE_ONE,

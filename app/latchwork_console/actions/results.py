@@ -55,6 +55,18 @@ _OF_OBSERVERS = {
 }
 
 
+_OF_QUEUES = {
+    "paused": Message("Paused: none of its jobs is claimed any more.", worked=True),
+    "resumed": Message("Resumed: its jobs are claimed again.", worked=True),
+    "limited": Message("The limit holds from now on.", worked=True),
+    "unlimited": Message("The limit is lifted.", worked=True),
+    "unchanged": Message("Nothing was changed: it was so already.", worked=False),
+    "unavailable": Message(
+        "The database did not answer; whether it was done is shown below.", worked=False
+    ),
+}
+
+
 def encode(action: str, outcomes: Iterable[Outcome]) -> str:
     """The code of what an action did to some jobs."""
     counts = Counter(
@@ -71,6 +83,8 @@ def decode(code: str | None) -> Message | None:
     if not code or len(code) > MAX_CHARACTERS or code in _OF_OBSERVERS:
         return _OF_OBSERVERS.get(code or "")
     action, _, rest = code.partition(":")
+    if action == "queue":
+        return _OF_QUEUES.get(rest)
     parts = [_PART.fullmatch(part) for part in rest.split(",")] if rest else []
     if action not in _NOT_LEGAL or not all(parts):
         return None

@@ -12,6 +12,7 @@ from latchwork.json_shapes import listing_shape
 from latchwork.views import SEARCH_BOUND, Counts, JobFilter, TransitionView
 from latchwork_console.console import Console, Permission, console_of, permits
 from latchwork_console.contexts import JobsContext, LogRowContext, StateTab, TabsContext
+from latchwork_console.formatting import tag_parameter
 from latchwork_console.job_filters import (
     BadParameter,
     job_chips,
@@ -25,6 +26,7 @@ from latchwork_console.rendering import Surroundings, link, respond, respond_jso
 
 PAGE_ROWS = 50
 MAX_LIMIT = 200
+TAGS_SUGGESTED = 30
 
 
 def show(request: Request) -> Response:
@@ -60,6 +62,7 @@ def show(request: Request) -> Response:
             next_query=_cursor_query(parameters, job_page.next),
             previous_query=_cursor_query(parameters, job_page.previous),
             facets=monitor.facets(),
+            tags=tuple(tag_parameter(facet.tag) for facet in monitor.tags(limit=TAGS_SUGGESTED)),
             query=parameters,
             back=urlencode(
                 {key: value for key, value in (parameters | place).items() if value is not None},
