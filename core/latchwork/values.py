@@ -8,9 +8,10 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from latchwork.errors import InvalidValue, ValueTooLarge
-from latchwork.views import Tag
+from latchwork.views import JobFilter, Tag
 
 MAX_PAYLOAD_BYTES = 65_536
 MAX_OUTPUT_BYTES = 65_536
@@ -95,6 +96,24 @@ def _checked_tag(tag: Tag) -> Tag:
     )
 
 
+def checked_filter(job_filter: JobFilter) -> JobFilter:
+    """``job_filter`` if every value in it could be stored; raises InvalidValue otherwise."""
+    names = {
+        "queue": job_filter.queue,
+        "wire_name": job_filter.wire_name,
+        "cause_code": job_filter.cause_code,
+        "cause_type": job_filter.cause_type,
+        "cause_group": job_filter.cause_group,
+    }
+    for field, name in names.items():
+        if name is not None:
+            checked_name(field, name)
+    tag = (job_filter.tag,) if isinstance(job_filter.tag, str) else job_filter.tag or ()
+    for part in tag:
+        checked_name("tag", part, max(MAX_TAG_KEY_CHARACTERS, MAX_TAG_VALUE_CHARACTERS))
+    return job_filter
+
+
 def encode_json(field: str, value: object) -> str:
     """``value`` as compact, strict JSON text.
 
@@ -106,6 +125,24 @@ def encode_json(field: str, value: object) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidValue(field, f"cannot be written as JSON: {error}") from error
     return _without_surrogates(field, text)
+
+
+def json_text(
+    field: str, value: object, max_bytes: int, too_large: type[ValueTooLarge] = ValueTooLarge
+) -> str:
+    """Any value that has a JSON form as strict JSON text of at most ``max_bytes`` bytes.
+
+    Raises:
+        InvalidValue: it has no JSON form, or holds NaN, an infinity or a lone surrogate.
+        ValueTooLarge: the text is too long; nothing is ever cut. Or ``too_large`` in its place.
+    """
+    try:
+        plain = to_jsonable_python(value, inf_nan_mode="constants")
+    except ValueError as error:
+        raise InvalidValue(field, f"cannot be written as JSON: {error}") from error
+    text = encode_json(field, plain)
+    refuse_lost_numbers(field, text, value)
+    return checked_bytes(field, text, max_bytes, too_large)
 
 
 def refuse_lost_numbers(field: str, text: str, value: object) -> None:

@@ -134,6 +134,7 @@ class JobFilter:
     tag: Tag | None = None
     cause_code: str | None = None
     cause_type: str | None = None
+    cause_group: str | None = None
 
 
 SEARCH_BOUND = 10_000

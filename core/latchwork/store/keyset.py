@@ -110,7 +110,7 @@ class Listing:
         """The page at ``cursor``, or the newest."""
         limit = min(limit, MAX_PAGE_ROWS)
         newer = cursor is not None and cursor.newer
-        found = self._search(connection, cursor, limit)
+        found = self.search(connection, cursor, limit)
         keys = [getattr(row, self.name) for row in found.rows]
         onward = found.stopped_at or (keys[-1] if found.more else None)
         ahead = None if onward is None else Cursor(onward, newer)
@@ -125,10 +125,11 @@ class Listing:
     def _back(self, connection: Connection, keys: list[int], cursor: Cursor) -> Cursor | None:
         """The cursor to the side the reader came from, if anything is still there."""
         back = Cursor(keys[0], not cursor.newer) if keys else cursor.turned()
-        found = self._search(connection, back, 1)
+        found = self.search(connection, back, 1)
         return back if found.rows or found.stopped_at is not None else None
 
-    def _search(self, connection: Connection, cursor: Cursor | None, limit: int) -> Found:
+    def search(self, connection: Connection, cursor: Cursor | None, limit: int) -> Found:
+        """The next ``limit`` rows from ``cursor`` on, or those found before a bound was met."""
         drivers = [term for term in self.terms if term.walks]
         if not self.terms or self.terms == tuple(drivers[:1]):
             walks = drivers[0].walks if drivers else (self.everything,)

@@ -1,6 +1,6 @@
 """Previews: what an operator action would do now, counted up to a bound, without locks."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +9,7 @@ from sqlalchemy import Connection, func, select
 from latchwork.decisions.dependencies import settle
 from latchwork.decisions.states import DependencyMode, JobState
 from latchwork.decisions.transitions import requeue_edge
+from latchwork.store.dialects import BIG, array, in_array
 from latchwork.store.latches import read_reach
 from latchwork.store.schema import edges, jobs
 from latchwork.views import ActionPreview, BoundedCount
@@ -29,7 +30,7 @@ def preview_cancel(connection: Connection, job_id: UUID) -> ActionPreview | None
         return ActionPreview(
             allowed=False, state=state, reason=f"The job has ended: it is {state.label}."
         )
-    cascade, released = _bounded(_would_cancel(connection, row.sequence)), BoundedCount(0)
+    cascade, released = would_cancel(connection, [row.sequence]), BoundedCount(0)
     if not cascade.capped:
         reach = read_reach(connection, [row.sequence], [row.sequence])
         counted_down = settle({row.sequence: JobState.CANCELLED}, reach).counted_down
@@ -65,7 +66,7 @@ def preview_requeue(connection: Connection, job_id: UUID) -> ActionPreview | Non
         allowed=True,
         state=state,
         reason="The job becomes due now, with attempt 0 and its whole retry budget.",
-        stays_cancelled=_bounded(_cancelled_below(connection, row.sequence)),
+        stays_cancelled=cancelled_below(connection, [row.sequence]),
     )
 
 
@@ -74,16 +75,16 @@ def _state_of(connection: Connection, job_id: UUID) -> Any:
     return connection.execute(columns.where(jobs.c.id == job_id)).one_or_none()
 
 
-def _would_cancel(connection: Connection, sequence: int) -> int:
-    """How many jobs below a job that is cancelled go with it, counted up to the bound."""
+def would_cancel(connection: Connection, sequences: Collection[int]) -> BoundedCount:
+    """How many jobs below jobs that are cancelled go with them, counted up to the bound."""
     step = _children().where(edges.c.is_open, jobs.c.mode == DependencyMode.ON_SUCCESS)
-    return _count_below(connection, step, sequence)
+    return _count_below(connection, step, sequences)
 
 
-def _cancelled_below(connection: Connection, sequence: int) -> int:
-    """How many descendants were cancelled through this job, counted up to the bound."""
+def cancelled_below(connection: Connection, sequences: Collection[int]) -> BoundedCount:
+    """How many descendants were cancelled through these jobs, counted up to the bound."""
     step = _children().where(jobs.c.state == JobState.CANCELLED)
-    return _count_below(connection, step, sequence)
+    return _count_below(connection, step, sequences)
 
 
 def _children() -> Any:
@@ -92,11 +93,13 @@ def _children() -> Any:
     )
 
 
-def _count_below(connection: Connection, step: Any, sequence: int) -> int:
-    below = step.where(edges.c.parent_sequence == sequence).cte("below", recursive=True)
+def _count_below(connection: Connection, step: Any, sequences: Collection[int]) -> BoundedCount:
+    of_roots = in_array(connection.dialect.name, edges.c.parent_sequence, "roots", BIG)
+    below = step.where(of_roots).cte("below", recursive=True)
     below = below.union(step.join(below, below.c.sequence == edges.c.parent_sequence))
     bounded = select(below.c.sequence).limit(BOUND + 1).subquery()
-    return connection.scalar(select(func.count()).select_from(bounded)) or 0
+    statement = select(func.count()).select_from(bounded)
+    return _bounded(connection.scalar(statement, {"roots": array(connection, sequences, BIG)}) or 0)
 
 
 def _released(connection: Connection, counted_down: Mapping[int, int]) -> int:

@@ -166,6 +166,12 @@ bulk_members = Table(
     Column("outcome", Text),
     PrimaryKeyConstraint("operation_id", "number"),
 )  # fmt: skip
+# The members that were not tried yet, in their order.
+Index(
+    "ix_latchwork_bulk_members_untried",
+    bulk_members.c.operation_id, bulk_members.c.number,
+    postgresql_where=text("outcome IS NULL"), sqlite_where=text("outcome IS NULL"),
+)  # fmt: skip
 
 # Dead-lettered and quarantined jobs of one cause: see jobs.cause_group.
 failure_groups = Table(

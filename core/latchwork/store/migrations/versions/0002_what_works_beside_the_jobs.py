@@ -112,6 +112,14 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("operation_id", "number", name=op.f("pk_latchwork_bulk_members")),
     )
+    op.create_index(
+        "ix_latchwork_bulk_members_untried",
+        "latchwork_bulk_members",
+        ["operation_id", "number"],
+        unique=False,
+        sqlite_where=sa.text("outcome IS NULL"),
+        postgresql_where=sa.text("outcome IS NULL"),
+    )
     op.create_table(
         "latchwork_deliveries",
         sa.Column("id", column_types.BigId, autoincrement=True, nullable=False),
