@@ -22,6 +22,7 @@ _SUBJECT_PAGES = {"job": ("job", "job_id"), "queue": ("queue", "queue")}
 
 _PARAMETERS = {"actor": "actor", "action": "action", "subject_kind": "kind", "subject": "subject"}
 _LABELS = {"actor": "by", "action": "action", "subject_kind": "on a", "subject": "on"}
+_FACTS = {"before": "was", "from": "was"}
 _STATES = {state.value: state.label for state in JobState}
 
 
@@ -87,9 +88,9 @@ def audit_line(row: AuditRow) -> AuditLine:
 
 
 def detail_text(detail: dict[str, object]) -> str:
-    """``limited; limit 3, before none``: the outcome first, then every other fact by its name."""
+    """``limited; limit 3, was none``: the outcome first, then every other fact by its name."""
     facts = [
-        f"{name.replace('_', ' ')} {_word(value)}"
+        f"{_FACTS.get(name, name.replace('_', ' '))} {_word(value)}"
         for name, value in detail.items()
         if name != "outcome"
     ]
