@@ -21,6 +21,7 @@ from latchwork.decisions.transitions import (
     REQUEUED_DEAD,
     REQUEUED_QUARANTINED,
     REVIVED,
+    Event,
 )
 from latchwork.store import schema
 from latchwork.store.history_policy import ACTION
@@ -311,12 +312,14 @@ def counters_are_exact(tables: Tables) -> Iterator[str]:
 
 
 def actions_are_audited(tables: Tables) -> Iterator[str]:
-    """Each requeue has its audit row, and each operator's cancel; a refused one has none."""
+    """Each requeue and retry has its audit row, and each operator's cancel; a refused one none."""
     for sequence, job in tables.jobs.items():
-        requeues = tables.actions["requeue", str(job.id)]
-        moves = sum((row.previous_state, row.state) in REQUEUES for row in tables.logs[sequence])
-        if tables.whole_log(sequence) and job.workflow_id is None and moves != requeues:
-            yield f"{tables.job(sequence)}: {moves} requeues, {requeues} audit rows"
+        if tables.whole_log(sequence):
+            for action, event in (("requeue", Event.REQUEUE), ("retry", Event.WORKFLOW_RETRY)):
+                audited = tables.actions[action, str(job.id)]
+                moves = sum(row.event is event for row in tables.logs[sequence])
+                if moves != audited:
+                    yield f"{tables.job(sequence)}: {moves} times {event}, {audited} audit rows"
         asked = job.cause_code == OPERATOR_CANCEL or job.cancel_requested_by is not None
         if asked and not tables.actions["cancel", str(job.id)]:
             yield f"{tables.job(sequence)} was cancelled by nobody"

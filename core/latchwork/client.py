@@ -1,7 +1,7 @@
 """The client puts work in: one job, many, a dependent, a workflow; also on your connection."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,10 +17,10 @@ from latchwork.store.callers import on_callers_connection
 from latchwork.store.database import Database
 from latchwork.store.enqueueing import NewJob, enqueued_at, insert_jobs, stored_ids
 from latchwork.store.lost_answers import repeat_until_answered
-from latchwork.store.workflow_rows import insert_workflow, lock_members
+from latchwork.store.workflow_rows import insert_workflow, lock_workflow, read_members
 from latchwork.values import checked_id, checked_name, checked_tags
 from latchwork.views import Tag
-from latchwork.workflows import StartedWorkflow, Step, Workflow, new_step
+from latchwork.workflows import StartedWorkflow, Step, Steps, Workflow, checked_mode
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -97,7 +97,7 @@ class Client:
         It never runs before its own ``due_at``. Raises UnknownParent if no such job is stored.
         """
         new = self._new_job(call, due_at=due_at, queue=queue, tags=tags, job_id=job_id)
-        new = replace(new, parents=(checked_id("parent", parent),), mode=_checked_mode(mode))
+        new = replace(new, parents=(checked_id("parent", parent),), mode=checked_mode(mode))
         ids_are_new = job_id is None
         self._insert([new], ids_are_new=ids_are_new, exist_ok=exist_ok, connection=connection)
         return new.id
@@ -112,11 +112,19 @@ class Client:
         steps = workflow.in_order()
         workflow_id = uuid7()
         ids = {step.name: uuid7() for step in steps}
-        new = [self._new_member(step, workflow_id, ids) for step in steps]
+        new = [
+            replace(
+                self._new_member(step, workflow_id, ids),
+                parents=tuple(ids[name] for name in step.after),
+            )
+            for step in steps
+        ]
         now = self._database.now()
 
         def insert(connection: "Connection") -> None:
-            insert_workflow(connection, workflow_id, name=workflow.name, now=now)
+            insert_workflow(
+                connection, workflow_id, name=workflow.name, now=now, input_json=workflow.input_json
+            )
             insert_jobs(connection, new, now=now, ids_are_new=True)
 
         self._write(insert, new, now, connection)
@@ -136,22 +144,43 @@ class Client:
     ) -> UUID:
         """Add a step to a stored workflow; the edges that exist never change (section 6).
 
-        Raises InvalidWorkflow for an unknown workflow, a step name in use or an unknown step.
+        Also after it has ended: it then runs again. A step on parents that failed is born
+        Cancelled. Raises InvalidWorkflow for an unknown workflow, a step name in use or an unknown
+        step.
+        """
+        steps = Steps().add(step, call, after=after, mode=mode, queue=queue, tags=tags)
+        return self.append_steps(workflow_id, steps, connection=connection)[step]
+
+    def append_steps(
+        self, workflow_id: UUID, steps: Steps, *, connection: "CallersConnection | None" = None
+    ) -> dict[str, UUID]:
+        """Add steps to a stored workflow in one transaction; returns the job of each.
+
+        They may wait for each other and for stored steps. Raises as ``append_step`` does.
         """
         checked_id("workflow_id", workflow_id)
-        added = new_step(step, call, after, mode, queue, tags)
-        new = self._new_member(added, workflow_id, {step: uuid7()}, known_parents=False)
+        ids = {name: uuid7() for name in steps.steps}
+        calls = {
+            name: self._new_member(step, workflow_id, ids) for name, step in steps.steps.items()
+        }
         now = self._database.now()
 
         def insert(connection: "Connection") -> None:
-            members = lock_members(connection, workflow_id)
-            if members is not None and members.get(step) == new.id:
-                raise DuplicateJob(new.id)  # this call's own row, its answer was lost
-            parents = _parents_of(added, workflow_id, members)
-            insert_jobs(connection, [replace(new, parents=parents)], now=now, ids_are_new=True)
+            if not lock_workflow(connection, workflow_id):
+                raise InvalidWorkflow(f"workflow {workflow_id} does not exist")
+            stored = {one.step: one.id for one in read_members(connection, workflow_id)}
+            for step, job_id in ids.items():
+                if stored.get(step) == job_id:
+                    raise DuplicateJob(job_id)  # this call's own row, its answer was lost
+            known = stored | ids
+            new = [
+                replace(calls[step.name], parents=tuple(known[name] for name in step.after))
+                for step in steps.in_order(stored)
+            ]
+            insert_jobs(connection, new, now=now, ids_are_new=True)
 
-        self._write(insert, [new], now, connection)
-        return new.id
+        self._write(insert, list(calls.values()), now, connection)
+        return ids
 
     def _new_job(
         self,
@@ -175,14 +204,10 @@ class Client:
             tags=checked_tags((*job_type.tags, *_as_tags(tags))),
         )
 
-    def _new_member(
-        self, step: Step, workflow_id: UUID, ids: dict[str, UUID], *, known_parents: bool = True
-    ) -> NewJob:
+    def _new_member(self, step: Step, workflow_id: UUID, ids: Mapping[str, UUID]) -> NewJob:
+        """A step as a job, without its parents yet."""
         new = self._new_job(step.call, queue=step.queue, tags=step.tags, job_id=ids[step.name])
-        parents = tuple(ids[name] for name in step.after) if known_parents else ()
-        return replace(
-            new, parents=parents, mode=step.mode, workflow_id=workflow_id, step=step.name
-        )
+        return replace(new, mode=step.mode, workflow_id=workflow_id, step=step.name)
 
     def _insert(
         self,
@@ -226,28 +251,10 @@ class Client:
         )
 
 
-def _parents_of(step: Step, workflow_id: UUID, members: dict[str, UUID] | None) -> tuple[UUID, ...]:
-    if members is None:
-        raise InvalidWorkflow(f"workflow {workflow_id} does not exist")
-    if step.name in members:
-        raise InvalidWorkflow(f"workflow {workflow_id} has a step named {step.name!r} already")
-    for name in step.after:
-        if name not in members:
-            raise InvalidWorkflow(f"workflow {workflow_id} has no step named {name!r}")
-    return tuple(members[name] for name in step.after)
-
-
 def _as_tags(tags: Iterable[Tag]) -> Iterable[Tag]:
     if isinstance(tags, str):
         raise InvalidValue("tags", "must be a collection of tags, not one string")
     return tags
-
-
-def _checked_mode(mode: DependencyMode) -> DependencyMode:
-    try:
-        return DependencyMode(mode)
-    except ValueError as error:
-        raise InvalidValue("mode", "must be a DependencyMode") from error
 
 
 def _checked_time(field: str, value: object) -> datetime:
@@ -287,3 +294,9 @@ class AsyncClient:
     ) -> UUID:
         """``Client.append_step``, awaited."""
         return await asyncio.to_thread(self._client.append_step, workflow_id, step, call, **options)
+
+    async def append_steps(
+        self, workflow_id: UUID, steps: Steps, **options: Any
+    ) -> dict[str, UUID]:
+        """``Client.append_steps``, awaited."""
+        return await asyncio.to_thread(self._client.append_steps, workflow_id, steps, **options)

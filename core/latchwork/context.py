@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from pydantic_core import to_jsonable_python
 
 from latchwork.decisions.states import CancelReason, JobState
-from latchwork.errors import InvalidValue, JobCancelled, OutputTooLarge
+from latchwork.errors import JobCancelled, OutputTooLarge
 from latchwork.jobs import JobType
 from latchwork.store import graph_queries
 from latchwork.store.database import Database
-from latchwork.values import (
-    MAX_OUTPUT_BYTES,
-    checked_bytes,
-    checked_tags,
-    encode_json,
-    refuse_lost_numbers,
-)
+from latchwork.store.workflow_rows import read_input
+from latchwork.values import MAX_OUTPUT_BYTES, checked_tags, json_text
 from latchwork.views import Tag
 
 if TYPE_CHECKING:
@@ -134,11 +128,14 @@ class DependencyOutput(Generic[T]):
 class JobContext:
     """One attempt of one job, as its handler sees it: a new one for each attempt."""
 
-    __slots__ = ("_database", "_job", "added_tags", "cancellation", "output", "scope")
+    __slots__ = (
+        "_database", "_job", "_workflow_input", "added_tags", "cancellation", "output", "scope",
+    )  # fmt: skip
 
     def __init__(self, job: "ClaimedJob", database: Database) -> None:
         self._job = job
         self._database = database
+        self._workflow_input: str | None = None
         self.cancellation = Cancellation()
         self.scope: Any = None
         """What the application's attempt scope gave for this attempt."""
@@ -186,13 +183,7 @@ class JobContext:
             InvalidValue: it has no JSON form.
             OutputTooLarge: it takes more than 65,536 bytes; nothing is ever cut.
         """
-        try:
-            plain = to_jsonable_python(value, inf_nan_mode="constants")
-        except ValueError as error:
-            raise InvalidValue("output", f"cannot be written as JSON: {error}") from error
-        text = encode_json("output", plain)
-        refuse_lost_numbers("output", text, value)
-        self.output = checked_bytes("output", text, MAX_OUTPUT_BYTES, OutputTooLarge)
+        self.output = json_text("output", value, MAX_OUTPUT_BYTES, OutputTooLarge)
 
     def add_tags(self, *tags: Tag) -> None:
         """Add tags to the job; they are stored with the outcome, whatever it is.
@@ -202,6 +193,34 @@ class JobContext:
             ValueTooLarge: a tag is too long, or the job would have more than 32.
         """
         self.added_tags = checked_tags((*self.tags, *tags))
+
+    @property
+    def workflow_id(self) -> UUID | None:
+        """The workflow it is a step of, if any."""
+        return self._job.workflow_id
+
+    @property
+    def step(self) -> str | None:
+        """Its name within the workflow."""
+        return self._job.step
+
+    @property
+    def workflow_input(self) -> Any:
+        """The input that the workflow was started with, as plain JSON values; None without one.
+
+        The first use reads it from the database; ``async`` handlers await
+        ``workflow_input_async()`` instead.
+        """
+        if self._job.workflow_id is None:
+            return None
+        if self._workflow_input is None:
+            stored = self._database.read(read_input, self._job.workflow_id)
+            self._workflow_input = _NOTHING if stored is None else stored
+        return json.loads(self._workflow_input)
+
+    async def workflow_input_async(self) -> Any:
+        """``workflow_input`` for ``async`` handlers: the read happens in a thread."""
+        return await asyncio.to_thread(lambda: self.workflow_input)
 
     @overload
     def dependency_output(self, parent: "Parent") -> DependencyOutput[Any]: ...
@@ -213,7 +232,8 @@ class JobContext:
         """The output of a job that this one depends on, directly or through others.
 
         Args:
-            parent: a job id, a job type, or the name of a workflow step.
+            parent: a job id, a job type, or the name of a workflow step; a name that no step above
+                bears is taken as a wire name.
             as_type: the type to read the output as; without it, plain JSON values.
 
         Returns:
@@ -223,13 +243,12 @@ class JobContext:
             AmbiguousAncestor: two ancestors answer to this name.
             pydantic.ValidationError: the output is no ``as_type``.
         """
-        parent_id = parent if isinstance(parent, UUID) else None
-        name = parent.wire_name if isinstance(parent, JobType) else parent
         found = self._database.read(
             graph_queries.ancestor_output,
             self._job.sequence,
-            parent_id=parent_id,
-            name=None if parent_id is not None else str(name),
+            parent_id=parent if isinstance(parent, UUID) else None,
+            wire_name=parent.wire_name if isinstance(parent, JobType) else None,
+            name=parent if isinstance(parent, str) else None,
         )
         if found.output is None:
             return DependencyOutput(False, None, found.state)  # noqa: FBT003 - the contract's triple
@@ -252,6 +271,8 @@ class JobContext:
             return await asyncio.to_thread(self.dependency_output, parent)
         return await asyncio.to_thread(self.dependency_output, parent, as_type)
 
+
+_NOTHING = "null"
 
 Parent = UUID | str | JobType[..., Any]
 """How a handler names an ancestor: by id, by job type, or by the name of a workflow step."""

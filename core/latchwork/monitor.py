@@ -1,21 +1,22 @@
 """Everything one may read: jobs and their graph, counts, queues, nodes, the log, the audit."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Connection
-
 from latchwork.audit_views import AuditFilter, AuditNames, AuditPage
+from latchwork.bulk_views import BulkMember, BulkOperation
 from latchwork.errors import InvalidValue
+from latchwork.failure_views import FailureGroup, FailurePage
 from latchwork.observer_views import DeadDelivery, HistoryPolicyView, ObserverView
 from latchwork.pace_views import DurationSummary, RatePoint
+from latchwork.reader import at_least_one
 from latchwork.store import (
     attention_queries,
     audit_queries,
+    bulk_queries,
     counter_queries,
     explanation_queries,
+    failure_queries,
     graph_queries,
     history_facts,
     job_queries,
@@ -27,12 +28,10 @@ from latchwork.store import (
     tag_queries,
 )
 from latchwork.store.counter_queries import Period
-from latchwork.store.database import Database
-from latchwork.store.dialects import limit_statement_seconds
 from latchwork.store.keyset import Cursor
 from latchwork.store.transition_log import end_of_log
 from latchwork.tag_views import TagFacet
-from latchwork.values import MAX_TAG_KEY_CHARACTERS, MAX_TAG_VALUE_CHARACTERS, checked_name
+from latchwork.values import checked_filter, checked_id, checked_name
 from latchwork.views import (
     Attention,
     AuditRow,
@@ -51,26 +50,18 @@ from latchwork.views import (
     QueueView,
     TransitionPage,
 )
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-STATEMENT_SECONDS = 5.0
-"""No single statement of a reading may take longer on PostgreSQL."""
+from latchwork.workflow_monitor import WorkflowMonitor
 
 DURATIONS_OVER = timedelta(hours=24)
 
 
-class Monitor:
+class Monitor(WorkflowMonitor):
     """Reads one database and returns plain data; it changes nothing.
 
     Every method raises StoreBusy when the database is locked or a query takes too long, and
     StoreUnavailable when it cannot be reached. Nothing here counts or scans the table of jobs
     (contract section 9, architecture rule 8).
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def job(self, job_id: UUID) -> JobView | None:
         """The job of this id, or None."""
@@ -94,7 +85,7 @@ class Monitor:
 
     def graph(self, job_id: UUID, *, limit: int = graph_queries.MAX_GRAPH_JOBS) -> Graph | None:
         """The jobs connected to this one by dependencies, nearest first; None if unknown."""
-        return self._read(graph_queries.read_graph, job_id, limit=_at_least_one(limit))
+        return self._read(graph_queries.read_graph, job_id, limit=at_least_one(limit))
 
     def jobs(
         self,
@@ -122,8 +113,8 @@ class Monitor:
             if cursor is not None:
                 raise InvalidValue("page", "cannot be given together with after or before")
             cursor = job_queries.parse_cursor(page)
-        chosen = _checked_jobs(job_filter or JobFilter())
-        return self._read(job_queries.list_jobs, chosen, cursor, limit=_at_least_one(limit))
+        chosen = checked_filter(job_filter or JobFilter())
+        return self._read(job_queries.list_jobs, chosen, cursor, limit=at_least_one(limit))
 
     def counts(self) -> Counts:
         """The exact number of stored jobs, by state and by queue."""
@@ -167,13 +158,41 @@ class Monitor:
         """What an operator should look at, most urgent first."""
         return self._read(attention_queries.read_attention, now=self._now())
 
+    def failures(self, page: str | None = None, *, limit: int = 25) -> FailurePage:
+        """Failed jobs by cause, those that failed last first; at most 50 groups a page."""
+        return self._read(
+            failure_queries.list_groups, page, limit=at_least_one(limit), now=self._now()
+        )
+
+    def failure_group(self, key: str) -> FailureGroup | None:
+        """One group of failed jobs, also when its jobs are gone; None if it is not known."""
+        return self._read(failure_queries.find_group, checked_name("key", key), now=self._now())
+
+    def bulk_operations(self, *, limit: int = 50) -> tuple[BulkOperation, ...]:
+        """The newest operations on many jobs, at most 50."""
+        return self._read(bulk_queries.list_operations, limit=at_least_one(limit), now=self._now())
+
+    def bulk_operation(self, operation_id: UUID) -> BulkOperation | None:
+        """The operation of this id, or None."""
+        checked_id("operation_id", operation_id)
+        return self._read(bulk_queries.find_operation, operation_id, now=self._now())
+
+    def bulk_members(
+        self, operation_id: UUID, *, after: int = 0, limit: int = 50
+    ) -> tuple[BulkMember, ...]:
+        """Members of an operation in their order, after number ``after``; at most 200."""
+        checked_id("operation_id", operation_id)
+        return self._read(
+            bulk_queries.list_members, operation_id, after=after, limit=at_least_one(limit)
+        )
+
     def facets(self) -> Facets:
         """The queues and wire names that filters may be set to."""
         return self._read(queue_queries.read_facets)
 
     def audit(self, *, limit: int = 50, before: int | None = None) -> tuple[AuditRow, ...]:
         """The newest operator actions, before row number ``before``; at most 200."""
-        return self._read(audit_queries.read_audit, limit=_at_least_one(limit), before=before)
+        return self._read(audit_queries.read_audit, limit=at_least_one(limit), before=before)
 
     def audit_page(
         self,
@@ -193,7 +212,7 @@ class Monitor:
             subject=chosen.subject,
         )  # fmt: skip
         cursor = _cursor("audit row", after, before)
-        return self._read(audit_queries.list_audit, chosen, cursor, limit=_at_least_one(limit))
+        return self._read(audit_queries.list_audit, chosen, cursor, limit=at_least_one(limit))
 
     def audit_names(self) -> AuditNames:
         """The actors and actions of late, to filter the audit trail by."""
@@ -204,7 +223,7 @@ class Monitor:
 
         At most 200. A pair begins as it is written, ``key=value``; case does not matter.
         """
-        return self._read(tag_queries.read_tags, prefix=prefix, limit=_at_least_one(limit))
+        return self._read(tag_queries.read_tags, prefix=prefix, limit=at_least_one(limit))
 
     def audit_of_job(self, job_id: UUID) -> tuple[AuditRow, ...]:
         """The operator actions on one job, newest first; at most 200."""
@@ -225,7 +244,7 @@ class Monitor:
         """
         cursor = _cursor("position", after_position, before_position)
         chosen = _checked_log(log_filter or LogFilter())
-        return self._read(log_queries.list_transitions, chosen, cursor, limit=_at_least_one(limit))
+        return self._read(log_queries.list_transitions, chosen, cursor, limit=at_least_one(limit))
 
     def transitions_at(
         self, moment: datetime, log_filter: LogFilter | None = None, *, limit: int = 50
@@ -256,31 +275,13 @@ class Monitor:
         return self._read(
             observer_queries.read_dead_deliveries,
             checked_name("name", name),
-            limit=_at_least_one(limit),
+            limit=at_least_one(limit),
             before=before,
         )
 
     def log_token(self) -> str:
         """The place of the log's end: follow from here to see everything that comes."""
         return str(self._read(end_of_log))
-
-    def _now(self) -> datetime:
-        return self._database.now()
-
-    def _read(
-        self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        def bounded(connection: Connection) -> T:
-            limit_statement_seconds(connection, STATEMENT_SECONDS)
-            return function(connection, *args, **kwargs)
-
-        return self._database.read(bounded)
-
-
-def _at_least_one(limit: int) -> int:
-    if limit < 1:
-        raise InvalidValue("limit", "must be at least 1")
-    return limit
 
 
 def _aware(field: str, moment: datetime) -> datetime:
@@ -298,19 +299,6 @@ def _cursor(field: str, after: int | None, before: int | None) -> Cursor | None:
     if not 0 <= key < 2**63:
         raise InvalidValue(field, "is out of range")
     return Cursor(key, newer=after is not None)
-
-
-def _checked_jobs(job_filter: JobFilter) -> JobFilter:
-    _checked_names(
-        queue=job_filter.queue,
-        wire_name=job_filter.wire_name,
-        cause_code=job_filter.cause_code,
-        cause_type=job_filter.cause_type,
-    )
-    tag = (job_filter.tag,) if isinstance(job_filter.tag, str) else job_filter.tag or ()
-    for part in tag:
-        checked_name("tag", part, max(MAX_TAG_KEY_CHARACTERS, MAX_TAG_VALUE_CHARACTERS))
-    return job_filter
 
 
 def _checked_log(log_filter: LogFilter) -> LogFilter:

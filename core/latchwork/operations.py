@@ -2,16 +2,19 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
+from latchwork.bulk_views import BulkAction, BulkOperation, BulkOutcome, BulkPreview
 from latchwork.decisions.states import HistoryPolicy
 from latchwork.errors import InvalidValue
 from latchwork.observer_views import HistoryResult, ReplayResult, RetireResult, SettingPreview
 from latchwork.queue_views import QueuePreview, QueueResult
 from latchwork.store import (
+    bulk_operations,
+    bulk_queries,
     history_policy,
     observer_actions,
     operator_actions,
@@ -19,15 +22,16 @@ from latchwork.store import (
     queue_actions,
     queue_previews,
 )
-from latchwork.store.database import Database
 from latchwork.store.lost_answers import repeat_until_answered
-from latchwork.values import checked_id, checked_limit, checked_name
-from latchwork.views import ActionPreview, CancelResult, RequeueResult
+from latchwork.values import checked_filter, checked_id, checked_limit, checked_name
+from latchwork.views import ActionPreview, CancelResult, JobFilter, RequeueResult
+from latchwork.workflow_operations import WorkflowOperator
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
-class Operator:
+class Operator(WorkflowOperator):
     """Acts on the jobs of one database (contract section 8).
 
     Every action names its ``actor`` (1 to 128 characters, else InvalidValue or ValueTooLarge) and
@@ -35,9 +39,6 @@ class Operator:
     leaves no row. An answer lost on the way is asked for again under the same request id;
     OutcomeUnknown is raised when the database stays away.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def cancel(self, job_id: UUID, *, actor: str) -> CancelResult:
         """Cancel a waiting job now, or ask the worker of a running one to stop it (section 2)."""
@@ -82,6 +83,45 @@ class Operator:
     def preview_requeue(self, job_id: UUID) -> ActionPreview | None:
         """What ``requeue`` would do now, and what stays cancelled; None for an unknown job."""
         return self._database.read(previews.preview_requeue, checked_id("job_id", job_id))
+
+    def requeue_matching(
+        self, job_filter: JobFilter, *, actor: str, canary: bool = False
+    ) -> BulkOperation:
+        """Requeue every failed job that matches now, as one tracked operation.
+
+        A node or a console lists the jobs and works them off; with ``canary`` the first of them
+        goes alone and the rest waits for ``continue_operation``. Raises InvalidValue when the
+        filter asks for no state that can be requeued.
+        """
+        return self._begin(BulkAction.REQUEUE, job_filter, actor, canary=canary)
+
+    def requeue_group(self, key: str, *, actor: str, canary: bool = True) -> BulkOperation:
+        """Requeue the jobs of one group of failures; see ``requeue_matching``."""
+        return self.requeue_matching(JobFilter(cause_group=key), actor=actor, canary=canary)
+
+    def cancel_matching(self, job_filter: JobFilter, *, actor: str) -> BulkOperation:
+        """Cancel every live job that matches now; see ``requeue_matching``."""
+        return self._begin(BulkAction.CANCEL, job_filter, actor, canary=False)
+
+    def continue_operation(self, operation_id: UUID, *, actor: str) -> BulkOutcome:
+        """Let the members that wait behind the canary follow; REFUSED when none waits."""
+        return self._act_on_operation(bulk_operations.let_follow, operation_id, actor)
+
+    def stop_operation(self, operation_id: UUID, *, actor: str) -> BulkOutcome:
+        """Act on no further member; what was done stays done. REFUSED when it has ended."""
+        return self._act_on_operation(bulk_operations.stop, operation_id, actor)
+
+    def preview_requeue_matching(self, job_filter: JobFilter) -> BulkPreview:
+        """How many jobs ``requeue_matching`` would requeue now, and what stays cancelled."""
+        return self._database.read(
+            bulk_queries.preview, BulkAction.REQUEUE, checked_filter(job_filter)
+        )
+
+    def preview_cancel_matching(self, job_filter: JobFilter) -> BulkPreview:
+        """How many jobs ``cancel_matching`` would cancel now, and what goes with them."""
+        return self._database.read(
+            bulk_queries.preview, BulkAction.CANCEL, checked_filter(job_filter)
+        )
 
     def pause_queue(self, queue: str, *, actor: str) -> QueueResult:
         """Let no job of the queue start any more, on any node; running ones run on (section 4).
@@ -161,13 +201,34 @@ class Operator:
             history_policy.preview_history_policy, _checked_policy(policy), now=self._database.now()
         )
 
-    def _carry_out(self, act: Callable[..., T], actor: str) -> T:
-        """An action under a request id of its own, asked for again when its answer was lost."""
+    def _begin(
+        self, action: BulkAction, job_filter: JobFilter, actor: str, *, canary: bool
+    ) -> BulkOperation:
+        checked_name("actor", actor)
+        chosen = bulk_queries.acted_on(action, checked_filter(job_filter))
+        if chosen is None:
+            raise InvalidValue("states", f"name none that a {action.value} is legal in")
+        operation_id, now = uuid7(), self._database.now()
+
+        def begin(connection: "Connection") -> BulkOperation | None:
+            bulk_operations.begin(
+                connection, operation_id, action, chosen, actor=actor, now=now, canary=canary
+            )
+            return bulk_queries.find_operation(connection, operation_id, now=now)
+
+        answer = repeat_until_answered(lambda: self._database.write(begin), ids=[operation_id])
+        assert answer is not None  # noqa: S101 - it was just stored
+        return answer
+
+    def _act_on_operation(
+        self, act: Callable[..., BulkOutcome], operation_id: UUID, actor: str
+    ) -> BulkOutcome:
+        checked_id("operation_id", operation_id)
         checked_name("actor", actor)
         request_id = uuid7()
         answer = repeat_until_answered(
             lambda: self._database.write(
-                act, actor=actor, now=self._database.now(), request_id=request_id
+                act, operation_id, actor=actor, now=self._database.now(), request_id=request_id
             ),
             ids=[request_id],
         )

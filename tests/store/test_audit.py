@@ -142,8 +142,10 @@ VIOLATIONS: dict[Check, dict[str, str]] = {
     },
     actions_are_audited: {
         "a requeue has no audit row": (
-            f"{LOG} previous_state = 'dead_lettered', state = 'scheduled' "
-            "WHERE job_sequence = 1 AND ordinal = 2"
+            f"{LOG} event = 'requeue' WHERE job_sequence = 1 AND ordinal = 2"
+        ),
+        "a retry has no audit row": (
+            f"{LOG} event = 'workflow_retry' WHERE job_sequence = 1 AND ordinal = 2"
         ),
         "a cancel has no audit row": f"{JOBS} cause_code = 'operator_cancel' WHERE sequence = 5",
         "a cancel that was asked for has none": (

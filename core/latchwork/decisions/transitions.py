@@ -134,3 +134,11 @@ def requeue_edge(state: JobState) -> Edge | None:
 def cancel_edge(state: JobState) -> Edge | None:
     """The edge an immediate operator cancel takes; None for Leased (cooperative) and terminal."""
     return {S.SCHEDULED: CANCELLED_SCHEDULED, S.AWAITING_PARENT: CANCELLED_WAITING}.get(state)
+
+
+def revive_edge(state: JobState, *, waits: bool) -> Edge:
+    """The edge a workflow retry takes from a terminal ``state``; ``waits`` for parents or not."""
+    return _REVIVED_BY_MOVE[state, S.AWAITING_PARENT if waits else S.SCHEDULED]
+
+
+_REVIVED_BY_MOVE = {(edge.source, edge.target): edge for edge in REVIVED}

@@ -1,13 +1,24 @@
 """The audit trail: one row per operator action that was carried out, in its own transaction."""
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, insert, select
 
 from latchwork.store.schema import audit
+
+
+class Action(NamedTuple):
+    """One action that this transaction carries out, and what it was done to."""
+
+    action: str
+    subject_kind: str
+    subject: str
+    detail: dict[str, Any]
+    request_id: UUID | None = None
 
 
 def append(
@@ -22,18 +33,24 @@ def append(
     request_id: UUID | None,
 ) -> None:
     """Write down an action that this transaction carries out; refused actions leave no row."""
-    connection.execute(
-        insert(audit),
-        {
+    done = Action(action, subject_kind, subject, detail, request_id)
+    append_many(connection, [done], at=at, actor=actor)
+
+
+def append_many(
+    connection: Connection, actions: Sequence[Action], *, at: datetime, actor: str
+) -> None:
+    """Write down ``actions``, in order."""
+    rows = [
+        action._asdict()
+        | {
             "at": at,
             "actor": actor,
-            "action": action,
-            "subject_kind": subject_kind,
-            "subject": subject,
-            "detail": json.dumps(detail, ensure_ascii=False, separators=(",", ":")),
-            "request_id": request_id,
-        },
-    )
+            "detail": json.dumps(action.detail, ensure_ascii=False, separators=(",", ":")),
+        }
+        for action in actions
+    ]
+    connection.execute(insert(audit), rows)
 
 
 def detail_of_request(connection: Connection, request_id: UUID | None) -> dict[str, Any] | None:

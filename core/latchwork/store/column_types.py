@@ -4,8 +4,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
+from uuid import UUID
 
-from sqlalchemy import BigInteger, DateTime, Integer, Text
+from sqlalchemy import BigInteger, DateTime, Integer, Text, Uuid
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
@@ -95,3 +96,20 @@ class Word(TypeDecorator[E], Generic[E]):
 
 def _spelled(value: StrEnum | None) -> str | None:
     return None if value is None else str(value)
+
+
+class IdNumber(TypeDecorator[int]):
+    """A UUID seen as the number it is, so that a listing can be paged by it."""
+
+    impl = Uuid
+    cache_ok = True
+
+    def process_bind_param(self, value: int | None, dialect: Dialect) -> UUID | None:
+        """Store the id."""
+        del dialect
+        return None if value is None else UUID(int=value)
+
+    def process_result_value(self, value: UUID | None, dialect: Dialect) -> int | None:
+        """Read the number back."""
+        del dialect
+        return None if value is None else value.int

@@ -1,8 +1,9 @@
 """Reading the dependency graph: recursion over ids only, never over paths."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import Connection, case, or_, select
+from sqlalchemy import Connection, case, false, func, or_, select
 
 from latchwork.errors import AmbiguousAncestor
 from latchwork.store.schema import edges, jobs, outputs
@@ -23,9 +24,27 @@ def read_graph(connection: Connection, job_id: UUID, *, limit: int) -> Graph | N
         return None
     limit = min(limit, MAX_GRAPH_JOBS)
     reached = _connected(connection, focus, limit + 1)
-    nearest = {sequence: place for place, sequence in enumerate(reached[:limit])}
-    found = connection.execute(select(*_NODE_COLUMNS).where(jobs.c.sequence.in_(nearest)))
-    nodes = sorted((GraphNode(*row) for row in found), key=lambda node: nearest[node.sequence])
+    return _graph(connection, reached[:limit], truncated=len(reached) > limit)
+
+
+def read_workflow_graph(connection: Connection, workflow_id: UUID, *, limit: int) -> Graph | None:
+    """The members of a workflow, in enqueue order; None if it has none."""
+    limit = min(limit, MAX_GRAPH_JOBS)
+    members = (
+        select(jobs.c.sequence)
+        .where(jobs.c.workflow_id == workflow_id)
+        .order_by(jobs.c.sequence)
+        .limit(limit + 1)
+    )
+    found = list(connection.scalars(members))
+    return _graph(connection, found[:limit], truncated=len(found) > limit) if found else None
+
+
+def _graph(connection: Connection, sequences: Sequence[int], *, truncated: bool) -> Graph:
+    """These jobs, in the order given, and the dependencies between them; the first is the focus."""
+    places = {sequence: place for place, sequence in enumerate(sequences)}
+    found = connection.execute(select(*_NODE_COLUMNS).where(jobs.c.sequence.in_(places)))
+    nodes = sorted((GraphNode(*row) for row in found), key=lambda node: places[node.sequence])
     ids = {node.sequence: node.id for node in nodes}
     between = connection.execute(
         select(edges.c.parent_sequence, edges.c.child_sequence, edges.c.is_open)
@@ -33,14 +52,14 @@ def read_graph(connection: Connection, job_id: UUID, *, limit: int) -> Graph | N
         .order_by(edges.c.child_sequence, edges.c.parent_sequence)
     )
     return Graph(
-        focus=job_id,
+        focus=nodes[0].id,
         nodes=tuple(nodes),
         edges=tuple(
             GraphEdge(parent=ids[parent], child=ids[child], open=is_open)
             for parent, child, is_open in between
             if parent in ids
         ),
-        truncated=len(reached) > limit,
+        truncated=truncated,
     )
 
 
@@ -63,12 +82,18 @@ def _connected(connection: Connection, focus: int, limit: int) -> list[int]:
 
 
 def ancestor_output(
-    connection: Connection, sequence: int, *, parent_id: UUID | None = None, name: str | None = None
+    connection: Connection,
+    sequence: int,
+    *,
+    parent_id: UUID | None = None,
+    wire_name: str | None = None,
+    name: str | None = None,
 ) -> OutputRow:
-    """The output of one transitive ancestor of a job, by id, or by step or wire name.
+    """The output of one transitive ancestor of a job: by id, by wire name, or by ``name``.
 
-    A job that is no ancestor answers (False, None, None). Raises AmbiguousAncestor when two
-    ancestors bear the name (contract section 3).
+    A name is that of a workflow step, or else a wire name. A job that is no ancestor answers
+    (False, None, None). Raises AmbiguousAncestor when two ancestors bear the name (contract
+    section 3).
     """
     above = (
         select(edges.c.parent_sequence.label("sequence"))
@@ -78,21 +103,25 @@ def ancestor_output(
     above = above.union(
         select(edges.c.parent_sequence).join(above, above.c.sequence == edges.c.child_sequence)
     )
+    by_step = func.coalesce(jobs.c.step == name, false())
     statement = (
-        select(outputs.c.output, jobs.c.state)
+        select(outputs.c.output, jobs.c.state, by_step.label("by_step"))
         .select_from(above)
         .join(jobs, jobs.c.sequence == above.c.sequence)
         .outerjoin(outputs, outputs.c.job_sequence == jobs.c.sequence)
+        .order_by(by_step.desc())
         .limit(2)
     )
     if parent_id is not None:
         statement = statement.where(jobs.c.id == parent_id)
+    elif wire_name is not None:
+        statement = statement.where(jobs.c.wire_name == wire_name)
     else:
         statement = statement.where(or_(jobs.c.step == name, jobs.c.wire_name == name))
     found = connection.execute(statement).all()
-    if len(found) > 1:
-        raise AmbiguousAncestor(name or str(parent_id))
     if not found:
         return OutputRow(has_output=False, output=None, state=None)
-    output, state = found[0]
+    if len(found) > 1 and found[0].by_step == found[1].by_step:
+        raise AmbiguousAncestor(name or wire_name or str(parent_id))
+    output, state, _ = found[0]
     return OutputRow(has_output=output is not None, output=output, state=state)

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, Text, Uuid, false, literal, null, select, update
+from sqlalchemy import Connection, Integer, Text, Uuid, false, literal, null, select, update
 
 from latchwork.decisions.states import DependencyMode, JobState
 from latchwork.decisions.transitions import LAPSED, LAPSED_AT_CEILING, Edge, Event
@@ -64,7 +64,11 @@ class LockedJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One job taking one edge. ``due_at`` for edges to Scheduled, ``cause`` for edges to an end."""
+    """One job taking one edge.
+
+    ``due_at`` is for edges to Scheduled, ``cause`` for edges to an end, ``latch`` for those to
+    Awaiting Parent.
+    """
 
     job: LockedJob
     edge: Edge
@@ -72,6 +76,7 @@ class Move:
     due_at: datetime | None = None
     cause: Cause | None = None
     failure_detail: str | None = None
+    latch: int = 0
 
     @property
     def event(self) -> Event:
@@ -83,10 +88,10 @@ class Move:
     @classmethod
     def of(
         cls, job: LockedJob, edge: Edge, now: datetime, *, due_at: datetime | None = None,
-        cause: Cause | None = None, failure_detail: str | None = None,
+        cause: Cause | None = None, failure_detail: str | None = None, latch: int = 0,
     ) -> "Move":  # fmt: skip
         """A move at ``now``, but never before the job's previous log row."""
-        return cls(job, edge, max(now, job.state_since), due_at, cause, failure_detail)
+        return cls(job, edge, max(now, job.state_since), due_at, cause, failure_detail, latch)
 
 
 @cache
@@ -135,11 +140,16 @@ def apply_moves(connection: Connection, moves: Sequence[Move]) -> None:
             (job.queue, job.wire_name, move.edge.source, move.edge.target, move.at, since)
         )
     for nth in sorted(rounds):
-        of_edge = sorted(rounds[nth], key=lambda move: move.edge.number)
+        of_edge = sorted(rounds[nth], key=_place)
         for _, group in groupby(of_edge, key=lambda move: move.edge):
             _update(connection, list(group))
     log_writing.append(connection, rows)
     counters.append(connection, entries)
+
+
+def _place(move: Move) -> tuple[str, str, str]:
+    """Brings the moves along one edge together: one number may stand for several edges."""
+    return move.edge.number, move.edge.source or "", move.edge.target
 
 
 def log_row(move: Move, ordinal: int) -> log_writing.LogRow:
@@ -177,6 +187,8 @@ def _update_statement(dialect: str, edge: Edge) -> BatchWrite:
     columns: dict[str, Any] = {"sequence": BIG, "at": UtcTime()}
     if edge.target is JobState.SCHEDULED:
         columns["due_at"] = UtcTime()
+    elif edge.target is JobState.AWAITING_PARENT:
+        columns["latch"] = Integer()
     elif edge.target is not JobState.SUCCEEDED:
         columns |= _CAUSE_COLUMNS
 
@@ -199,7 +211,7 @@ def _assignments(edge: Edge, row: Any) -> dict[str, Any]:
         "state": literal(edge.target, State),
         "state_since": row.at,
         "next_ordinal": jobs.c.next_ordinal + 1,
-        "parents_remaining": 0,
+        "parents_remaining": row.latch if edge.target is JobState.AWAITING_PARENT else 0,
     }
     if edge.source is JobState.LEASED:
         values |= {"owner": null(), "lease_expires_at": null(), "cancel_pending": false()}
@@ -214,9 +226,9 @@ def _assignments(edge: Edge, row: Any) -> dict[str, Any]:
             }
     if edge.target is JobState.SCHEDULED:
         values["due_at"] = row.due_at
-    else:
+    if edge.target.terminal:
         values["terminal_at"] = row.at
-    if edge.target not in (JobState.SCHEDULED, JobState.SUCCEEDED):
+    if edge.target.terminal and edge.target is not JobState.SUCCEEDED:
         values |= {name: getattr(row, name) for name in _CAUSE_COLUMNS}
     if edge.events[0] in _NEW_LIVES:
         values |= dict.fromkeys(_FACTS_OF_AN_END, null()) | {"attempt": 0}
@@ -224,7 +236,7 @@ def _assignments(edge: Edge, row: Any) -> dict[str, Any]:
 
 
 _FACTS_OF_AN_END = (
-    "terminal_at", *_CAUSE_COLUMNS,
+    "terminal_at", *_CAUSE_COLUMNS, "cause_group",
     "cancel_requested_at", "cancel_requested_by", "cancel_delivered_at",
 )  # fmt: skip
 
@@ -234,6 +246,8 @@ def _update(connection: Connection, moves: Sequence[Move]) -> None:
     values: list[list[Any]] = [[m.job.sequence for m in moves], [m.at for m in moves]]
     if edge.target is JobState.SCHEDULED:
         values.append([move.due_at or move.job.due_at for move in moves])
+    elif edge.target is JobState.AWAITING_PARENT:
+        values.append([move.latch for move in moves])
     elif edge.target is not JobState.SUCCEEDED:
         causes = [move.cause or _NO_CAUSE for move in moves]
         values += [[c.code for c in causes], [c.type for c in causes], [c.text for c in causes]]

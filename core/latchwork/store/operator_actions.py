@@ -1,5 +1,6 @@
 """What an operator does to jobs: cancel and requeue, each with its audit row (sections 2, 8)."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,7 +10,7 @@ from sqlalchemy import Connection, select, update
 from latchwork.decisions.states import JobState
 from latchwork.decisions.transitions import cancel_edge, requeue_edge
 from latchwork.store import audit, ending
-from latchwork.store.dialects import limit_lock_seconds
+from latchwork.store.dialects import BIG, array, in_array, limit_lock_seconds
 from latchwork.store.moves import Cause, LockedJob, Move
 from latchwork.store.outcomes import OPERATOR_CANCEL
 from latchwork.store.schema import jobs
@@ -47,7 +48,7 @@ def cancel(
         outcome = CancelOutcome.REQUESTED
         if job.cancel_pending:
             return CancelResult(outcome, job.state)
-        _request_cancel(connection, job, actor, now)
+        request_cancels(connection, [job.sequence], actor, now)
     else:
         outcome = CancelOutcome.CANCELLED
         cause = Cause(OPERATOR_CANCEL, text=actor)
@@ -89,12 +90,18 @@ def _lock_job(
     return (None if sequence is None else held.get(sequence)), held
 
 
-def _request_cancel(connection: Connection, job: LockedJob, actor: str, now: datetime) -> None:
-    """Raise the flag that the next heartbeat carries to the worker; no log row."""
+def request_cancels(
+    connection: Connection, sequences: Collection[int], actor: str, now: datetime
+) -> None:
+    """Raise the flags that the next heartbeats carry to the workers; no log rows."""
+    if not sequences:
+        return
+    found = in_array(connection.dialect.name, jobs.c.sequence, "sequences", BIG)
     connection.execute(
         update(jobs)
-        .where(jobs.c.sequence == job.sequence)
-        .values(cancel_pending=True, cancel_requested_at=now, cancel_requested_by=actor)
+        .where(found)
+        .values(cancel_pending=True, cancel_requested_at=now, cancel_requested_by=actor),
+        {"sequences": array(connection, sequences, BIG)},
     )
 
 
