@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from starlette.concurrency import run_in_threadpool
 
+from latchwork.decisions.states import JobState
 from latchwork.errors import LatchworkError
 from latchwork.log_tail import LogTail, PlacedRows
 from latchwork.views import LogFilter, TransitionView
@@ -137,6 +138,7 @@ class Broadcaster:
         self._tasks: list[asyncio.Task[None]] = []
         self._changed = asyncio.Event()
         self._regions: dict[Channel, str] = {}
+        self._counted: dict[str, dict[JobState, int]] | None = None
         self._stopped = False
 
     def refusal(self, wish: Wish) -> str | None:
@@ -156,6 +158,7 @@ class Broadcaster:
             self._tasks = [
                 asyncio.create_task(self._keep_going(self._read_log)),
                 asyncio.create_task(self._keep_going(self._refresh_regions)),
+                asyncio.create_task(self._keep_going(self._poll_counters)),
             ]
         return viewer
 
@@ -246,6 +249,20 @@ class Broadcaster:
                 viewer.offer(rows)
         self._changed.set()
         return 0.0
+
+    async def _poll_counters(self) -> float:
+        """While nothing is logged, the counters tell that something happened."""
+        if await run_in_threadpool(self._counters_moved):
+            self._changed.set()
+        return REFRESH_SECONDS
+
+    def _counters_moved(self) -> bool:
+        monitor = self.console.app.monitor
+        if monitor.history_policy().off_since is None:
+            self._counted = None
+            return False
+        before, self._counted = self._counted, monitor.counts().by_queue
+        return self._counted != before
 
     def _render_regions(self, channel: Channel) -> str:
         """The regions of a channel's page, and those of the frame around every page."""

@@ -66,6 +66,7 @@ class OverviewContext(OverviewRegions):
     """The overview: its regions, the tail of the log, and the place to follow the log from."""
 
     transitions: tuple[TransitionView, ...] | None
+    log_off_since: datetime | None
     stream_token: str | None
 
 
@@ -80,6 +81,8 @@ class LogContext:
     live: bool
     """Whether this page shows the newest rows and follows the log."""
     at: datetime | None
+    log_off_since: datetime | None
+    """Since when nothing is logged, or None."""
     query: dict[str, object]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
 
 from latchwork.views import ActionPreview, AuditRow, Explanation, History, JobDetail, JobView
@@ -53,6 +54,7 @@ class JobRegions:
     timeline: Timeline | None
     attempts: tuple[Attempt, ...]
     history: History
+    log_off_since: datetime | None
     actions: tuple[Action, ...]
     drawn: DrawnGraph
     audit: tuple[AuditRow, ...]
@@ -83,6 +85,7 @@ def read_job(
         timeline=draw_timeline(history, console.now()),
         attempts=tuple(reversed(attempts_of(history))),
         history=history,
+        log_off_since=monitor.history_policy().off_since,
         actions=actions,
         drawn=draw(graph, console.layouts),
         audit=monitor.audit_of_job(job_id),

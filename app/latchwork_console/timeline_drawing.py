@@ -5,7 +5,7 @@ moment "now" is handed in.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -89,6 +89,8 @@ class Attempt:
     failure_detail: str | None
     lapsed: bool = False
     """Whether its lease ran out before an outcome came."""
+    end_logged: bool = True
+    """Whether the log tells how it ended, or that it runs still."""
 
     @property
     def failed(self) -> bool:
@@ -114,6 +116,8 @@ class Attempt:
     def outcome(self) -> str:
         """The outcome in a word or two."""
         match self.result:
+            case _ if not self.end_logged:
+                return "end not logged"
             case None:
                 return "running"
             case _ if self.lapsed:
@@ -133,22 +137,34 @@ class Attempt:
 
 def attempts_of(history: History) -> tuple[Attempt, ...]:
     """The attempts that the kept log rows tell of, oldest first."""
-    rows = history.transitions
     found = []
-    for row, after in zip(rows, (*rows[1:], None), strict=True):
+    for row, after, known in _followed(history):
         if row.state is JobState.LEASED:
             found.append(
                 Attempt(
                     number=row.attempt,
                     worker=row.worker,
                     started_at=row.at,
-                    ended_at=after.at if after else None,
+                    # What is not known to have lasted is drawn without a length.
+                    ended_at=after.at if after else None if known else row.at,
                     result=after.state if after else None,
                     failure_detail=after.failure_detail if after else None,
                     lapsed=after is not None and after.lapsed,
+                    end_logged=known,
                 )
             )
     return tuple(found)
+
+
+def _followed(history: History) -> Iterator[tuple[TransitionView, TransitionView | None, bool]]:
+    """Each row, the one that followed it if that was logged, and whether it is known what did."""
+    rows = history.transitions
+    for row, after in zip(rows, (*rows[1:], None), strict=True):
+        if after is None:
+            yield row, None, history.logged_to_end
+        else:
+            known = after.ordinal == row.ordinal + 1
+            yield row, after if known else None, known
 
 
 def draw_timeline(history: History, now: datetime) -> Timeline | None:
@@ -164,13 +180,13 @@ def draw_timeline(history: History, now: datetime) -> Timeline | None:
     rows = history.transitions
     if not rows:
         return None
-    live = not rows[-1].state.terminal
+    live = not rows[-1].state.terminal and history.logged_to_end
     starts_at = rows[0].at
     ends_at = max(now, rows[-1].at) if live else rows[-1].at
     scale = _Scale(starts_at, max((ends_at - starts_at).total_seconds(), 0.001))
     attempts = attempts_of(history)
     drawn = attempts[-ATTEMPTS_DRAWN_MAX:]
-    lanes = [_waiting_lane(rows, ends_at, scale)]
+    lanes = [_waiting_lane(history, ends_at, scale)]
     lanes.extend(_attempt_lane(one, ends_at, scale) for one in drawn)
     return Timeline(
         starts_at=starts_at,
@@ -200,9 +216,10 @@ class _Scale:
         return Stretch(kind, state, left, width, seconds, f"{title}, {span(seconds)}")
 
 
-def _waiting_lane(rows: Sequence[TransitionView], ends_at: datetime, scale: _Scale) -> Lane:
+def _waiting_lane(history: History, ends_at: datetime, scale: _Scale) -> Lane:
     stretches: list[Stretch] = []
-    for row, ends in zip(rows, (*(row.at for row in rows[1:]), ends_at), strict=True):
+    for row, after, known in _followed(history):
+        ends = after.at if after else ends_at if known else row.at
         match row.state:
             case JobState.AWAITING_PARENT:
                 stretches.append(

@@ -118,10 +118,16 @@ class TransitionView:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The kept log rows of one job, oldest first; ``dropped`` rows before them are gone."""
+    """The kept log rows of one job, oldest first; ``dropped`` rows before them are gone.
+
+    ``unlogged`` rows were never written, because the history policy was off.
+    """
 
     transitions: tuple[TransitionView, ...]
     dropped: int
+    unlogged: int = 0
+    logged_to_end: bool = True
+    """Whether the last row is how the job stands now."""
 
 
 @dataclass(frozen=True, slots=True)

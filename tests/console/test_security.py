@@ -18,8 +18,9 @@ WRITES = tuple(one for one in ADDRESSES if one.method == "POST")
 
 
 def filled(address: Address) -> str:
-    """An address's path with a job id in it."""
-    return address.path.replace("{job_id:uuid}", str(uuid4()))
+    """An address's path with an id in it."""
+    path = address.path.replace("{delivery_id:int}", "1")
+    return path.replace("{job_id:uuid}", str(uuid4()))
 
 
 def carries_all(headers: object) -> bool:

@@ -52,6 +52,7 @@ def show(request: Request) -> Response:
             facets=monitor.facets(),
             live=before is None and at is None and (after is None or log_page.newer is None),
             at=at,
+            log_off_since=monitor.history_policy().off_since,
             query=log_query(log_filter),
         ),
     )

@@ -42,6 +42,7 @@ def show(request: Request) -> Response:
         )
     monitor = console.app.monitor
     tail = readable(lambda: monitor.transitions(LogFilter(), limit=TAIL_ROWS))
+    history = readable(monitor.history_policy)
     regions = read_regions(console)
     return respond(
         request,
@@ -49,6 +50,7 @@ def show(request: Request) -> Response:
         context=OverviewContext(
             **{one.name: getattr(regions, one.name) for one in fields(regions)},
             transitions=None if tail is None else tail.transitions,
+            log_off_since=None if history is None else history.off_since,
             stream_token=None if tail is None else tail.token,
         ),
     )

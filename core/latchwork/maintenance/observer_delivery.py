@@ -3,7 +3,6 @@
 import logging
 import random
 import threading
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from uuid import UUID
 
 from latchwork.decisions.observers import next_try
 from latchwork.log_tail import LogBatch, Place
-from latchwork.maintenance.observer_calls import Calls, NodeStops
+from latchwork.maintenance.observer_calls import Call, Calls
 from latchwork.maintenance.observer_lease import ObserverLease
 from latchwork.observers import ObserverContext, RegisteredObserver
 from latchwork.store import deliveries, observer_cursors
@@ -28,9 +27,6 @@ logger = logging.getLogger(__name__)
 
 LOG_ROWS = 500
 CALLS_TOGETHER = 100
-TOGETHER_SECONDS = 1.0
-"""After this long no further call begins before the last ones are settled."""
-
 POLL_SECONDS = 0.1
 WAIT_FOR_LEASE_SECONDS = 1.0
 MAX_ERROR_BYTES = 512
@@ -134,30 +130,18 @@ class ObserverDelivery:
         )  # fmt: skip
 
     def _call_each(self, started: Sequence[Delivery]) -> Settlement:
-        """Call for each; what waits behind a failure of its job is left, as is all after a time."""
-        delivered: list[Delivery] = []
-        failed: list[Failure] = []
-        left: list[Delivery] = []
-        held_back: set[int] = set()
-        until = time.monotonic() + TOGETHER_SECONDS
-        for delivery in started:
-            over = time.monotonic() > until or self._stopping.is_set() or not self._lease.held
-            if over or delivery.job_sequence in held_back or self._calls.blocked:
-                held_back.add(delivery.job_sequence)
-                left.append(delivery)
-                continue
-            try:
-                self._calls.make(partial(self._call, delivery))
-            except NodeStops:
-                left.append(delivery)
-            except BaseException as error:
-                held_back.add(delivery.job_sequence)
-                if not failed:
-                    logger.warning("%s failed and is tried again", self.name, exc_info=error)
-                failed.append(self._failure(delivery, error))
-            else:
-                delivered.append(delivery)
-        return Settlement(tuple(delivered), tuple(failed), tuple(left))
+        """Call for each; what waits behind a failure of its job is left for later."""
+        calls = [Call(one.job_sequence, partial(self._call, one)) for one in started]
+        results = self._calls.make(calls, lambda: self._lease.held).results
+        errors = [error for error in results.values() if error is not None]
+        if errors:
+            logger.warning("%s failed and is tried again", self.name, exc_info=errors[0])
+        ended = [(one, results[place]) for place, one in enumerate(started) if place in results]
+        return Settlement(
+            delivered=tuple(one for one, error in ended if error is None),
+            failed=tuple(self._failure(one, error) for one, error in ended if error is not None),
+            not_called=tuple(one for place, one in enumerate(started) if place not in results),
+        )
 
     def _call(self, delivery: Delivery) -> Awaitable[None] | None:
         row, name = delivery.row, self._lease.name

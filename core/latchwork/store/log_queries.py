@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, se
 
 from latchwork.decisions.states import JobState
 from latchwork.store.keyset import Cursor, Listing, Term, Walk
+from latchwork.store.log_writing import KEPT_ROWS_PER_JOB
 from latchwork.store.schema import NOT_FAILED, State, jobs, transitions
 from latchwork.store.transition_log import LIST_COLUMNS, end_of_log
 from latchwork.views import History, LogFilter, TransitionPage, TransitionView
@@ -16,14 +17,24 @@ from latchwork.views import History, LogFilter, TransitionPage, TransitionView
 
 def read_history(connection: Connection, job_id: UUID) -> History:
     """The kept log rows of one job, oldest first, with their failure details."""
-    rows: Iterable[Any] = connection.execute(
-        select(*LIST_COLUMNS, transitions.c.failure_detail)
-        .join(jobs, jobs.c.sequence == transitions.c.job_sequence)
+    of_job = transitions.c.job_sequence == jobs.c.sequence
+    rows = connection.execute(
+        select(jobs.c.next_ordinal, *LIST_COLUMNS, transitions.c.failure_detail)
+        .join_from(jobs, transitions, of_job, isouter=True)
         .where(jobs.c.id == job_id)
         .order_by(transitions.c.ordinal)
+    ).all()
+    written = rows[0].next_ordinal if rows else 0
+    kept = tuple(TransitionView(*row[1:]) for row in rows if row.position is not None)
+    first = kept[0].ordinal if kept else 0
+    # Below the cap nothing was dropped: what is missing was never logged.
+    dropped = first if written > KEPT_ROWS_PER_JOB else 0
+    return History(
+        kept,
+        dropped,
+        unlogged=written - dropped - len(kept),
+        logged_to_end=not kept or kept[-1].ordinal == written - 1,
     )
-    kept = tuple(TransitionView(*row) for row in rows)
-    return History(kept, dropped=kept[0].ordinal if kept else 0)
 
 
 def list_transitions(
