@@ -5,8 +5,9 @@ import time
 from tests.torture.node import NODE
 from tests.torture.runs import Batch, Scene, run_batch
 
-FREEZE_CHANCE = 0.2
-FROZEN_SECONDS = (NODE["lease_seconds"] + 0.2, NODE["lease_seconds"] + 1.5)
+FREEZE_CHANCE = 0.6
+FROZEN_SECONDS = (NODE["lease_seconds"] + 0.3, NODE["lease_seconds"] + 2.5)
+"""Long enough that somebody else may be running the job when its first worker goes on."""
 
 
 def kill_batch(database_url: str, cycles: int, seed: int) -> Batch:

@@ -112,9 +112,9 @@ class Load:
             case 2 | 3:
                 return types["flaky"].bind(failures=chance.randint(1, 4))
             case 4:
-                return types["block"].bind(milliseconds=chance.choice((1, 20, 200, 700)))
+                return types["block"].bind(milliseconds=chance.choice((1, 20, 200, 700, 1500)))
             case _:
-                return types["work"].bind(milliseconds=chance.choice((0, 0, 5, 30, 100, 400)))
+                return types["work"].bind(milliseconds=chance.choice((0, 0, 5, 30, 100, 400, 1500)))
 
     def _order(self, chance: random.Random) -> None:
         """Put in a job, a crowd, a dependent of something that runs just now, or a workflow."""

@@ -1,7 +1,7 @@
 """What must be true when a run is over: healed, drained, and judged by tables and witness."""
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -15,6 +15,12 @@ from tests.audit import CHECKS, Tables, read_tables
 from tests.torture.witness import Line, Testimony
 
 DRAIN_SECONDS = 90.0
+CLOCKS_AGREE = timedelta(seconds=0.25)
+"""How well a node's measure of the database's clock is trusted."""
+
+Key = tuple[UUID, int, int]
+"""Job, attempt, process."""
+
 OVERDUE_SECONDS = 5.0
 """How long a lease may have lapsed, with all nodes healed, before a sweep has taken it."""
 
@@ -76,28 +82,33 @@ def witnessed(tables: Tables, lines: Sequence[Line]) -> list[str]:
     """The log and the witness agree.
 
     Whoever claimed with attempt n may have begun it once, and nobody else; a success was told by a
-    process that came to the end of that attempt.
+    process that had come to the end of that attempt.
     """
     begun = Counter((line.job_id, line.attempt, line.pid) for line in lines if line.what == "begin")
-    ended = Counter((line.job_id, line.attempt, line.pid) for line in lines if line.what == "end")
-    claimed: Counter[tuple[UUID, int, int]] = Counter()
-    succeeded: Counter[tuple[UUID, int, int]] = Counter()
+    ended: dict[Key, list[datetime]] = defaultdict(list)
+    for line in lines:
+        if line.what == "end":
+            ended[line.job_id, line.attempt, line.pid].append(line.at)
+    claimed: Counter[Key] = Counter()
+    succeeded: dict[Key, list[datetime]] = defaultdict(list)
     for sequence, log in tables.logs.items():
         for row in log:
             if row.worker is None:
                 continue
             key = (tables.jobs[sequence].id, row.attempt, int(row.worker.split(":")[1]))
             claimed[key] += row.state is JobState.LEASED
-            succeeded[key] += row.state is JobState.SUCCEEDED
+            if row.state is JobState.SUCCEEDED:
+                succeeded[key].append(row.at)
     cut = {tables.jobs[sequence].id for sequence in tables.jobs if not tables.whole_log(sequence)}
     findings = [
         f"attempt {key} began {number} times, claimed {claimed[key]} times"
         for key, number in begun.items()
         if number > claimed[key] and key[0] not in cut
     ]
-    findings += [
-        f"success of {key} was accepted {number} times, its handler ended {ended[key]} times"
-        for key, number in succeeded.items()
-        if number > ended[key]
-    ]
+    for key, times in succeeded.items():
+        returned = ended[key]
+        if len(times) > len(returned):
+            findings.append(f"{len(times)} successes of {key}, {len(returned)} returns")
+        elif min(times) < min(returned) - CLOCKS_AGREE:
+            findings.append(f"success of {key} at {min(times)}, its handler returned after that")
     return findings

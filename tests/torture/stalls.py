@@ -35,9 +35,9 @@ def stall_batch(database_url: str, count: int, seed: int, *, hold_interpreter: b
     def late_outcomes(scene: Scene) -> list[str]:
         """A stall longer than the lease may not succeed at once; a blocked loop loses nothing."""
         lines = scene.testimony.lines()
-        began = {(line.job_id, line.pid): line.at_seconds for line in lines if line.what == "begin"}
+        began = {(line.job_id, line.pid): line.at for line in lines if line.what == "begin"}
         took = {
-            line.job_id: line.at_seconds - began[line.job_id, line.pid]
+            line.job_id: (line.at - began[line.job_id, line.pid]).total_seconds()
             for line in lines
             if line.what == "end" and line.attempt == 1
         }

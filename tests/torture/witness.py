@@ -3,6 +3,7 @@
 import os
 import time
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
@@ -17,7 +18,7 @@ class Line(NamedTuple):
     job_id: UUID
     attempt: int
     pid: int
-    at_seconds: float
+    at: datetime
 
 
 class Witness:
@@ -33,7 +34,7 @@ class Witness:
         self._write("end", context)
 
     def _write(self, what: str, context: JobContext) -> None:
-        line = f"{what} {context.job_id} {context.attempt} {os.getpid()} {time.monotonic():.6f}\n"
+        line = f"{what} {context.job_id} {context.attempt} {os.getpid()} {time.time():.6f}\n"
         os.write(self._file, line.encode())
 
 
@@ -48,7 +49,7 @@ class Testimony:
         """Every line, oldest first."""
         parts = (line.split() for line in self._path.read_text().splitlines())
         return [
-            Line(what, UUID(job), int(attempt), int(pid), float(at))
+            Line(what, UUID(job), int(attempt), int(pid), datetime.fromtimestamp(float(at), UTC))
             for what, job, attempt, pid, at in parts
         ]
 
