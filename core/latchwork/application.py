@@ -10,16 +10,21 @@ from latchwork.context import JobContext
 from latchwork.decisions.retries import RetryPolicy
 from latchwork.decisions.states import JobState
 from latchwork.errors import InvalidValue
-from latchwork.jobs import JobType
+from latchwork.jobs import JobCall, JobType
+from latchwork.maintenance.bulk_runner import BulkRunner
 from latchwork.maintenance.counter_folder import CounterFolder
 from latchwork.maintenance.expiry_sweeper import ExpirySweeper
+from latchwork.maintenance.failure_grouper import FailureGrouper
 from latchwork.maintenance.observer_dispatcher import ObserverDispatcher
 from latchwork.maintenance.purger import Purger
+from latchwork.maintenance.schedule_minter import ScheduleMinter
 from latchwork.maintenance.service import ServiceThread
 from latchwork.monitor import Monitor
 from latchwork.observer_views import Start
 from latchwork.observers import ObserverRegistry, OnTransition, checked_scope
 from latchwork.operations import Operator
+from latchwork.schedule_client import make_schedule
+from latchwork.schedules import Schedule
 from latchwork.settings import Settings
 from latchwork.store.database import Database
 from latchwork.values import checked_name
@@ -74,6 +79,8 @@ class Latchwork:
         """The registered job types by wire name."""
         self.observers = ObserverRegistry()
         """The registered transition observers."""
+        self.schedules: dict[str, Schedule] = {}
+        """The registered schedules by id."""
         self._attempt_scope = attempt_scope
 
     @property
@@ -152,6 +159,22 @@ class Latchwork:
 
         return register
 
+    def schedule(self, schedule_id: str, call: JobCall, **options: Any) -> Schedule:
+        """Register a schedule: every node of the application sets it when it starts.
+
+        The arguments are those of ``client.set_schedule``, and so are its errors. One that is no
+        longer registered goes on until ``client.remove_schedule``.
+
+        Raises:
+            InvalidSchedule: an expression, zone or policy is no good.
+            InvalidValue: another argument is malformed, or the id is taken.
+        """
+        schedule = make_schedule(schedule_id, call, **options)
+        if schedule_id in self.schedules:
+            raise InvalidValue("schedule_id", f"{schedule_id} is registered twice")
+        self.schedules[schedule_id] = schedule
+        return schedule
+
     def worker(
         self,
         *,
@@ -208,10 +231,30 @@ class Latchwork:
                 ServiceThread(ExpirySweeper(self.database, sweep_seconds)),
                 ServiceThread(CounterFolder(self.database)),
                 ServiceThread(Purger(self.database)),
+                ServiceThread(ScheduleMinter(self.database)),
                 dispatcher,
+                *self.upkeep(),
             ],
-            introduce=dispatcher.register,
+            introduce=self.introduce,
         )
+
+    def introduce(self) -> None:
+        """Make the registered observers and schedules known to the database, as each node does.
+
+        Raises HistoryOff when there are observers and nothing is logged.
+        """
+        ObserverDispatcher(self.database, self.observers).register()
+        for schedule in self.schedules.values():
+            self.client.store_schedule(schedule)
+
+    def upkeep(self) -> tuple[ServiceThread, ...]:
+        """What must go on also where no node runs, ready to be started beside a console.
+
+        They work off operations on many jobs and sort failures into groups; any number of
+        processes may run them.
+        """
+        services = (BulkRunner(self.database), FailureGrouper(self.database))
+        return tuple(ServiceThread(service) for service in services)
 
     def _served_queues(
         self, queues: Sequence[str] | Mapping[str, int] | None

@@ -13,8 +13,9 @@ from uuid_utils.compat import uuid7
 from latchwork.decisions.states import DependencyMode
 from latchwork.errors import DuplicateJob, InvalidValue, InvalidWorkflow
 from latchwork.jobs import JobCall
+from latchwork.schedule_client import ScheduleClient
+from latchwork.schedule_views import SetOutcome
 from latchwork.store.callers import on_callers_connection
-from latchwork.store.database import Database
 from latchwork.store.enqueueing import NewJob, enqueued_at, insert_jobs, stored_ids
 from latchwork.store.lost_answers import repeat_until_answered
 from latchwork.store.workflow_rows import insert_workflow, lock_workflow, read_members
@@ -29,16 +30,13 @@ if TYPE_CHECKING:
     CallersConnection = Connection | Session
 
 
-class Client:
+class Client(ScheduleClient):
     """Enqueues jobs into one database.
 
     With ``connection`` (a SQLAlchemy Connection or Session) a call takes part in the caller's own
     transaction: the jobs exist if and only if that commits. Without it, an answer lost on the way
     is asked for again under the same ids; OutcomeUnknown names them when the database stays away.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def enqueue(
         self,
@@ -300,3 +298,11 @@ class AsyncClient:
     ) -> dict[str, UUID]:
         """``Client.append_steps``, awaited."""
         return await asyncio.to_thread(self._client.append_steps, workflow_id, steps, **options)
+
+    async def set_schedule(self, schedule_id: str, call: JobCall, **options: Any) -> SetOutcome:
+        """``Client.set_schedule``, awaited."""
+        return await asyncio.to_thread(self._client.set_schedule, schedule_id, call, **options)
+
+    async def remove_schedule(self, schedule_id: str) -> bool:
+        """``Client.remove_schedule``, awaited."""
+        return await asyncio.to_thread(self._client.remove_schedule, schedule_id)

@@ -2,6 +2,7 @@
 
 LatchworkError
 ├── InvalidValue              a value no store may hold
+│   ├── InvalidSchedule       a cron expression, zone or policy that no schedule can have
 │   └── ValueTooLarge         a value over its bound (contract section 9)
 │       └── OutputTooLarge
 ├── DuplicateJob  UnknownParent  TooManyParents  InvalidWorkflow
@@ -32,6 +33,10 @@ class InvalidValue(LatchworkError, ValueError):
         super().__init__(f"{field} {problem}")
         self.field = field
         self.problem = problem
+
+
+class InvalidSchedule(InvalidValue):
+    """A cron expression, a zone or a policy that no schedule can have; ``field`` says which."""
 
 
 class ValueTooLarge(InvalidValue):

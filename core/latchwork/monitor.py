@@ -10,6 +10,7 @@ from latchwork.failure_views import FailureGroup, FailurePage
 from latchwork.observer_views import DeadDelivery, HistoryPolicyView, ObserverView
 from latchwork.pace_views import DurationSummary, RatePoint
 from latchwork.reader import at_least_one
+from latchwork.schedule_monitor import ScheduleMonitor
 from latchwork.store import (
     attention_queries,
     audit_queries,
@@ -55,7 +56,7 @@ from latchwork.workflow_monitor import WorkflowMonitor
 DURATIONS_OVER = timedelta(hours=24)
 
 
-class Monitor(WorkflowMonitor):
+class Monitor(WorkflowMonitor, ScheduleMonitor):
     """Reads one database and returns plain data; it changes nothing.
 
     Every method raises StoreBusy when the database is locked or a query takes too long, and

@@ -12,6 +12,7 @@ from latchwork.decisions.states import HistoryPolicy
 from latchwork.errors import InvalidValue
 from latchwork.observer_views import HistoryResult, ReplayResult, RetireResult, SettingPreview
 from latchwork.queue_views import QueuePreview, QueueResult
+from latchwork.schedule_operations import ScheduleOperator
 from latchwork.store import (
     bulk_operations,
     bulk_queries,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
-class Operator(WorkflowOperator):
+class Operator(WorkflowOperator, ScheduleOperator):
     """Acts on the jobs of one database (contract section 8).
 
     Every action names its ``actor`` (1 to 128 characters, else InvalidValue or ValueTooLarge) and
