@@ -30,6 +30,7 @@ from latchwork.store.database import Database
 from latchwork.values import checked_name
 from latchwork.views import Tag
 from latchwork.worker.execution import AttemptScope
+from latchwork.worker.groups import run_together
 from latchwork.worker.worker import Worker, WorkerOptions
 
 P = ParamSpec("P")
@@ -255,6 +256,14 @@ class Latchwork:
         """
         services = (BulkRunner(self.database), FailureGrouper(self.database))
         return tuple(ServiceThread(service) for service in services)
+
+    def run(self, *workers: Worker) -> None:
+        """Run several workers in this process, each with its own queues and slots.
+
+        Work until SIGTERM or SIGINT, then drain them all, as ``Worker.run`` does for one. When one
+        fails the others drain, and what it raised is raised here.
+        """
+        run_together(workers)
 
     def _served_queues(
         self, queues: Sequence[str] | Mapping[str, int] | None

@@ -99,14 +99,18 @@ class Worker:
         self._pump: Pump | None = None
         self._introduction: asyncio.Future[None] | None = None
 
+    @property
+    def patience_seconds(self) -> float:
+        """How long after it was told to stop it has ended at the latest."""
+        return self.options.grace_seconds + INTERRUPT_SECONDS + FLUSH_SECONDS + FAREWELL_SECONDS
+
     def run(self) -> None:
         """Work until SIGTERM or SIGINT, then drain (contract section 4, Shutdown).
 
         Returns when everything that could be reported is; a thread that still runs does not keep
         the process alive. Raises SchemaOutdated when the database belongs to a newer version.
         """
-        patience = self.options.grace_seconds + INTERRUPT_SECONDS + FLUSH_SECONDS
-        with stop_on_signals(self.stop, patience_seconds=patience + FAREWELL_SECONDS):
+        with stop_on_signals(self.stop, patience_seconds=self.patience_seconds):
             leftover = run_loop(self._work())
             # The loop is gone, so the async handlers among these run no more; threads still may.
             self._release([attempt.hold for attempt in leftover if attempt.task is not None])
