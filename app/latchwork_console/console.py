@@ -14,9 +14,14 @@ from latchwork_console.graph_layout import Layouts
 
 if TYPE_CHECKING:
     from latchwork.application import Latchwork
+    from latchwork.maintenance.service import ServiceThread
     from latchwork.views import Counts
     from latchwork_console.broadcaster import Broadcaster
     from latchwork_console.rendering import Renderer
+
+
+UPKEEP_SECONDS = 5.0
+"""How long a console that ends waits for a step of its services."""
 
 
 class Permission(StrEnum):
@@ -29,6 +34,8 @@ class Permission(StrEnum):
     REQUEUE = "requeue"
     CANCEL = "cancel"
     MANAGE_QUEUES = "manage_queues"
+    RETRY_WORKFLOW = "retry_workflow"
+    """Retry or restart a whole workflow."""
     MANAGE_OBSERVERS = "manage_observers"
     """Retire an observer, replay a delivery, set how much the log keeps for them."""
 
@@ -53,11 +60,27 @@ class Console:
     permissions: Permissions
     broadcaster: "Broadcaster" = field(init=False)
     layouts: Layouts = field(default_factory=Layouts)
+    _upkeep: "tuple[ServiceThread, ...]" = ()
     _counts: "tuple[float, Counts] | None" = None
 
     def now(self) -> datetime:
         """The store's time, by which every age on screen is told."""
         return self.app.database.clock.now()
+
+    def start_upkeep(self) -> None:
+        """See to it that operations go on and failures are sorted also where no node runs."""
+        if not self._upkeep:
+            self._upkeep = self.app.upkeep()
+            for service in self._upkeep:
+                service.start()
+
+    def stop_upkeep(self) -> None:
+        """End those services after the step they are at."""
+        for service in self._upkeep:
+            service.stop()
+        for service in self._upkeep:
+            service.join(UPKEEP_SECONDS)
+        self._upkeep = ()
 
     def counts(self) -> "Counts | None":
         """State counts for badges, at most a second old; None while the store cannot be read."""

@@ -15,6 +15,8 @@ class GraphPanel:
     """The side panel: one job's facts, and if its box is folded those who are alike."""
 
     focus_id: UUID
+    route: str
+    address: dict[str, UUID]
     job: JobView
     explanation: Explanation
     members: tuple[GraphNode, ...]
@@ -48,6 +50,8 @@ def read_panel(
     fold = _fold_of(drawn.listed, selected_id)
     return GraphPanel(
         focus_id=drawn.focus,
+        route=drawn.route,
+        address=drawn.address,
         job=job if Permission.VIEW_SENSITIVE in permissions else without_cause_text(job),
         explanation=explanation,
         members=fold.members if fold else (),

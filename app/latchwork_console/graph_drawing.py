@@ -95,6 +95,17 @@ class DrawnGraph:
     counts: dict[JobState, int]
     hidden_jobs: int
     truncated: bool
+    of_workflow: bool
+
+    @property
+    def route(self) -> str:
+        """The page on which a job of the drawing is selected; ``address`` is where it is."""
+        return "workflow" if self.of_workflow else "graph"
+
+    @property
+    def address(self) -> dict[str, UUID]:
+        """What the address of that page is made from."""
+        return {"workflow_id" if self.of_workflow else "job_id": self.focus}
 
     @property
     def focus_name(self) -> str:
@@ -143,6 +154,7 @@ def draw(graph: Graph, layouts: Layouts) -> DrawnGraph:
         counts=_counts(folded.boxes),
         hidden_jobs=folded.hidden_jobs,
         truncated=folded.truncated,
+        of_workflow=graph.of_workflow,
     )
 
 

@@ -90,13 +90,13 @@ def name_pattern(name: str) -> str:
 
 
 def fold(graph: Graph) -> FoldedGraph:
-    """Fold identical siblings, then keep what lies nearest to the focus.
+    """Fold identical siblings, then keep what is nearest to the focus, of a workflow the first.
 
     Siblings are identical if they share parents, children, mode, wire name and step pattern. The
     focus stays a box of its own.
 
     Args:
-        graph: the jobs connected to one job.
+        graph: the jobs connected to one job, or the members of a workflow.
 
     Returns:
         At most 200 boxes, 600 links and 60 boxes in a rank, in enqueue order (architecture, rule
@@ -106,7 +106,8 @@ def fold(graph: Graph) -> FoldedGraph:
     box_of = {node.id: place for place, group in enumerate(groups) for node in group}
     arrows = _arrows(graph.edges, box_of)
     ranks = ranks_of(len(groups), arrows)
-    kept = _nearest(list(arrows), start=box_of.get(graph.focus, 0), ranks=ranks)
+    starts = range(len(groups)) if graph.of_workflow else [box_of[graph.focus]]
+    kept = _nearest(list(arrows), starts=starts, ranks=ranks)
     new_place = {old: new for new, old in enumerate(kept)}
     boxes = tuple(
         Box(group, focused=any(node.id == graph.focus for node in group))
@@ -157,11 +158,13 @@ def _identical_siblings(graph: Graph) -> list[tuple[GraphNode, ...]]:
         parents[edge.child].add(edge.parent)
         children[edge.parent].add(edge.child)
 
+    of_workflow = graph.of_workflow
     alike: dict[object, list[GraphNode]] = defaultdict(list)
     for node in sorted(graph.nodes, key=lambda node: node.sequence):
         pattern = None if node.step is None else name_pattern(node.step)
         relatives = (frozenset(parents[node.id]), frozenset(children[node.id]))
-        own = node.id if node.id == graph.focus or relatives == (frozenset(), frozenset()) else None
+        alone = relatives == (frozenset(), frozenset()) and not of_workflow
+        own = node.id if node.id == graph.focus or alone else None
         alike[(own, node.wire_name, pattern, node.mode, relatives)].append(node)
 
     groups: list[tuple[GraphNode, ...]] = []
@@ -183,8 +186,10 @@ def _arrows(
     return dict(sorted(arrows.items()))
 
 
-def _nearest(arrows: Sequence[tuple[int, int]], *, start: int, ranks: Sequence[int]) -> list[int]:
-    """The boxes reached from ``start`` breadth first, in either direction, while bounds allow."""
+def _nearest(
+    arrows: Sequence[tuple[int, int]], *, starts: Sequence[int], ranks: Sequence[int]
+) -> list[int]:
+    """The boxes reached from ``starts`` breadth first, in either direction, while bounds allow."""
     neighbours: dict[int, list[int]] = defaultdict(list)
     for source, target in arrows:
         neighbours[source].append(target)
@@ -192,8 +197,8 @@ def _nearest(arrows: Sequence[tuple[int, int]], *, start: int, ranks: Sequence[i
     kept: set[int] = set()
     links = 0
     in_rank: Counter[int] = Counter()
-    seen = {start}
-    queue = deque([start] if ranks else [])
+    seen = set(starts)
+    queue = deque(starts)
     while queue and len(kept) < BOXES_MAX:
         place = queue.popleft()
         added = sum(other in kept for other in neighbours[place])

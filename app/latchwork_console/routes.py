@@ -11,13 +11,14 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from latchwork.errors import LatchworkError
-from latchwork_console.actions import cancellations, requeues
+from latchwork_console.actions import bulk_actions, cancellations, requeues, workflow_actions
 from latchwork_console.actions import observers as observer_actions
 from latchwork_console.actions.queue_actions import limit_queue, pause_queue, resume_queue
 from latchwork_console.console import Permission, permits
 from latchwork_console.live_views import LiveView
 from latchwork_console.pages import (
     audit,
+    failures,
     graph,
     health,
     job,
@@ -26,10 +27,13 @@ from latchwork_console.pages import (
     log_stream,
     nodes,
     observers,
+    operations,
     overview,
     queue,
     queues,
     static,
+    workflow,
+    workflows,
 )
 
 Endpoint = Callable[[Request], Any]
@@ -55,6 +59,46 @@ ADDRESSES = (
     Address(
         "/jobs/cancel", Permission.CANCEL, cancellations.cancel_selected, "cancel_jobs", "POST"
     ),
+    Address(
+        "/jobs/requeue-matching",
+        Permission.REQUEUE,
+        bulk_actions.requeue_matching,
+        "requeue_matching",
+        "POST",
+    ),
+    Address(
+        "/jobs/cancel-matching",
+        Permission.CANCEL,
+        bulk_actions.cancel_matching,
+        "cancel_matching",
+        "POST",
+    ),
+    Address("/failures", Permission.VIEW, failures.show, "failures"),
+    Address("/failures/{key}", Permission.VIEW, failures.show_group, "failure_group"),
+    Address(
+        "/failures/{key}/requeue",
+        Permission.REQUEUE,
+        bulk_actions.requeue_group,
+        "requeue_group",
+        "POST",
+    ),
+    Address("/operations", Permission.VIEW, operations.show, "operations"),
+    Address("/operations/{operation_id:uuid}", Permission.VIEW, operations.show_one, "operation"),
+    Address(
+        "/operations/{operation_id:uuid}/continue",
+        Permission.REQUEUE,
+        bulk_actions.let_follow,
+        "continue_operation",
+        "POST",
+    ),
+    # Whoever may do what the operation does may stop it: the action asks for that permission.
+    Address(
+        "/operations/{operation_id:uuid}/stop",
+        Permission.VIEW,
+        bulk_actions.stop,
+        "stop_operation",
+        "POST",
+    ),
     Address("/jobs/{job_id:uuid}", Permission.VIEW, job.show, "job"),
     Address("/jobs/{job_id:uuid}/payload", Permission.VIEW_SENSITIVE, job.payload, "job_payload"),
     Address("/jobs/{job_id:uuid}/output", Permission.VIEW_SENSITIVE, job.output, "job_output"),
@@ -62,6 +106,35 @@ ADDRESSES = (
     Address("/jobs/{job_id:uuid}/requeue", Permission.REQUEUE, requeues.requeue, "requeue", "POST"),
     Address(
         "/jobs/{job_id:uuid}/cancel", Permission.CANCEL, cancellations.cancel, "cancel", "POST"
+    ),
+    Address("/workflows", Permission.VIEW, workflows.show, "workflows"),
+    Address("/workflows/{workflow_id:uuid}", Permission.VIEW, workflow.show, "workflow"),
+    Address(
+        "/workflows/{workflow_id:uuid}/input",
+        Permission.VIEW_SENSITIVE,
+        workflow.show_input,
+        "workflow_input",
+    ),
+    Address(
+        "/workflows/{workflow_id:uuid}/retry",
+        Permission.RETRY_WORKFLOW,
+        workflow_actions.retry,
+        "retry_workflow",
+        "POST",
+    ),
+    Address(
+        "/workflows/{workflow_id:uuid}/restart",
+        Permission.RETRY_WORKFLOW,
+        workflow_actions.restart,
+        "restart_workflow",
+        "POST",
+    ),
+    Address(
+        "/workflows/{workflow_id:uuid}/cancel",
+        Permission.CANCEL,
+        workflow_actions.cancel,
+        "cancel_workflow",
+        "POST",
     ),
     Address("/queues", Permission.VIEW, queues.show, "queues"),
     Address("/queue", Permission.VIEW, queue.show, "queue"),
@@ -105,6 +178,10 @@ LIVE_VIEWS: dict[str, LiveView] = {
     "jobs": jobs.LIVE,
     "job": job.LIVE,
     "graph": graph.LIVE,
+    "failures": failures.LIVE,
+    "operation": operations.LIVE,
+    "workflows": workflows.LIVE,
+    "workflow": workflow.LIVE,
     "queues": queues.LIVE,
     "queue": queue.LIVE,
     "nodes": nodes.LIVE,

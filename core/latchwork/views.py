@@ -286,16 +286,21 @@ class GraphEdge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The jobs connected to one job by dependencies, nearest first.
+    """The jobs connected to one job, nearest first, or the members of a workflow in enqueue order.
 
-    ``truncated`` says that the connected set is larger than the bound and only its part nearest to
-    the focus is here.
+    ``focus`` is that job, or the workflow. ``truncated`` says that the whole is larger than the
+    bound, and that only the first part of it is here.
     """
 
     focus: UUID
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...]
     truncated: bool = False
+
+    @property
+    def of_workflow(self) -> bool:
+        """Whether these are the members of a workflow, none of them in focus."""
+        return all(node.id != self.focus for node in self.nodes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,13 @@ class Message:
     details: tuple[str, ...] = ()
 
 
+_OF_OPERATIONS = {
+    "continued": Message("The rest follows.", worked=True),
+    "stopped": Message("Stopped: no further job is acted on.", worked=True),
+    "refused": Message("Nothing was changed: it has ended, or nothing waits.", worked=False),
+}
+
+
 _OF_OBSERVERS = {
     "observer:retired": Message("The observer is retired.", worked=True),
     "observer:refused": Message("Nothing was changed: it was retired before.", worked=False),
@@ -67,6 +74,26 @@ _OF_QUEUES = {
 }
 
 
+_OF_WORKFLOWS = {
+    "cancelled": Message("Cancelled: no step is left to run.", worked=True),
+    "requested": Message("Cancelled, but for running steps: those are asked to stop.", worked=True),
+    "retried": Message("The steps of the chosen scope run again.", worked=True),
+    "restarted": Message("This is the new workflow; the old one stays as it is.", worked=True),
+    "unchanged": Message("Nothing was changed: every step has succeeded.", worked=False),
+    "retry-refused": Message(
+        "Nothing was changed: a workflow is retried once all its steps have ended.", worked=False
+    ),
+    "cancel-refused": Message("Nothing was changed: every step had ended.", worked=False),
+    "unavailable": Message(
+        "The database did not answer; whether it was done is shown below.", worked=False
+    ),
+}
+
+
+_FIXED = {"queue": _OF_QUEUES, "operation": _OF_OPERATIONS, "workflow": _OF_WORKFLOWS}
+"""Actions on one thing, whose outcomes need no figures."""
+
+
 def encode(action: str, outcomes: Iterable[Outcome]) -> str:
     """The code of what an action did to some jobs."""
     counts = Counter(
@@ -83,8 +110,8 @@ def decode(code: str | None) -> Message | None:
     if not code or len(code) > MAX_CHARACTERS or code in _OF_OBSERVERS:
         return _OF_OBSERVERS.get(code or "")
     action, _, rest = code.partition(":")
-    if action == "queue":
-        return _OF_QUEUES.get(rest)
+    if action in _FIXED:
+        return _FIXED[action].get(rest)
     parts = [_PART.fullmatch(part) for part in rest.split(",")] if rest else []
     if action not in _NOT_LEGAL or not all(parts):
         return None

@@ -24,7 +24,7 @@ def read_graph(connection: Connection, job_id: UUID, *, limit: int) -> Graph | N
         return None
     limit = min(limit, MAX_GRAPH_JOBS)
     reached = _connected(connection, focus, limit + 1)
-    return _graph(connection, reached[:limit], truncated=len(reached) > limit)
+    return _graph(connection, job_id, reached[:limit], truncated=len(reached) > limit)
 
 
 def read_workflow_graph(connection: Connection, workflow_id: UUID, *, limit: int) -> Graph | None:
@@ -37,11 +37,15 @@ def read_workflow_graph(connection: Connection, workflow_id: UUID, *, limit: int
         .limit(limit + 1)
     )
     found = list(connection.scalars(members))
-    return _graph(connection, found[:limit], truncated=len(found) > limit) if found else None
+    if not found:
+        return None
+    return _graph(connection, workflow_id, found[:limit], truncated=len(found) > limit)
 
 
-def _graph(connection: Connection, sequences: Sequence[int], *, truncated: bool) -> Graph:
-    """These jobs, in the order given, and the dependencies between them; the first is the focus."""
+def _graph(
+    connection: Connection, focus: UUID, sequences: Sequence[int], *, truncated: bool
+) -> Graph:
+    """These jobs, in the order given, and the dependencies between them."""
     places = {sequence: place for place, sequence in enumerate(sequences)}
     found = connection.execute(select(*_NODE_COLUMNS).where(jobs.c.sequence.in_(places)))
     nodes = sorted((GraphNode(*row) for row in found), key=lambda node: places[node.sequence])
@@ -52,7 +56,7 @@ def _graph(connection: Connection, sequences: Sequence[int], *, truncated: bool)
         .order_by(edges.c.child_sequence, edges.c.parent_sequence)
     )
     return Graph(
-        focus=nodes[0].id,
+        focus=focus,
         nodes=tuple(nodes),
         edges=tuple(
             GraphEdge(parent=ids[parent], child=ids[child], open=is_open)
