@@ -171,7 +171,7 @@ INSTRUMENTS = (
         Instrument("F3", f"boundary walk, {kind}", len(PAIRS), 33, partial(walk_boundaries, kind))
         for kind in KINDS
     ),
-    *(Instrument("F4", f"kill -9, {kind}", 1_000, 20, partial(kill_nodes, kind)) for kind in KINDS),
+    *(Instrument("F4", f"kill -9, {kind}", 1_000, 40, partial(kill_nodes, kind)) for kind in KINDS),
     Instrument("F5", "crash images", 5_000, 250, open_crash_images),
     Instrument("F6", "immediate stops of PostgreSQL", 100, 10, stop_postgres),
     Instrument("F6", "back-ends terminated", 1_000, 50, terminate_backends),

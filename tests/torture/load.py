@@ -19,6 +19,7 @@ from latchwork import (
     StoreUnavailable,
     Workflow,
 )
+from latchwork.decisions.workflows import RetryScope
 from latchwork.jobs import JobCall
 from latchwork.views import CancelOutcome, CancelResult, JobFilter, RequeueResult
 from tests.torture.node import QUEUES, make_app
@@ -43,6 +44,8 @@ class Load:
         self.findings: list[str] = []
         self._cancelled: set[UUID] = set()
         self._recent: deque[UUID] = deque(maxlen=12)
+        self._of_workflows: set[UUID] = set()
+        self._workflows: deque[UUID] = deque(maxlen=6)
         self._most_unfinished = most_unfinished
         self._stopping = threading.Event()
         self._together = threading.Barrier(OPERATORS)
@@ -143,7 +146,10 @@ class Load:
             mode = chance.choice(list(DependencyMode))
             workflow.add(f"step-{number}", self._call(chance), after=after, mode=mode)
             names.append(f"step-{number}")
-        self._accept(list(self.app.client.start_workflow(workflow).jobs.values()))
+        started = self.app.client.start_workflow(workflow)
+        self._of_workflows.update(started.jobs.values())
+        self._accept(list(started.jobs.values()))
+        self._workflows.append(started.id)
 
     def _press(self, chance: random.Random) -> None:
         """Two operators choose one job and act on it at the same instant."""
@@ -151,6 +157,8 @@ class Load:
         if self._together.wait(TOGETHER_SECONDS) == 0:
             self._target = self._choose(chance)
         self._together.wait(TOGETHER_SECONDS)
+        if chance.random() < 0.2:
+            self._press_workflow(chance)
         if (target := self._target) is None:
             return
         action = chance.choice((self.app.operator.cancel, self.app.operator.requeue))
@@ -159,7 +167,19 @@ class Load:
             with self._lock:
                 if target in self._cancelled:
                     self.findings.append(f"two operators cancelled {target}")
-                self._cancelled.add(target)
+                if target not in self._of_workflows:  # those may come back and be cancelled again
+                    self._cancelled.add(target)
+
+    def _press_workflow(self, chance: random.Random) -> None:
+        """Cancel a recent workflow or retry it, whatever its state."""
+        if not (recent := list(self._workflows)):
+            return
+        workflow_id = chance.choice(recent)
+        if chance.random() < 0.3:
+            self.app.operator.cancel_workflow(workflow_id, actor="operator")
+        else:
+            scope = chance.choice(list(RetryScope))
+            self.app.operator.retry_workflow(workflow_id, scope=scope, actor="operator")
 
     _target: UUID | None = None
 

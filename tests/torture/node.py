@@ -8,12 +8,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from latchwork import GiveUp, JobContext, Latchwork, RetryPolicy
+from latchwork import GiveUp, JobContext, JobState, Latchwork, RetryPolicy
+from latchwork.observers import ObserverContext
+from latchwork.views import TransitionView
 from tests.torture.witness import Witness
 
 QUEUES = ("a", "b", "c")
 CANARY_QUEUE = "canary"
 """Served first: what is in it shows that work goes on, however long the other queues are."""
+ENDS = [state for state in JobState if state.terminal]
 QUICK = RetryPolicy(max_attempts=4, base_seconds=0.05, factor=2, cap_seconds=0.4, jitter=0.5)
 NODE: dict[str, Any] = {
     "queues": (CANARY_QUEUE, *QUEUES),
@@ -33,7 +36,7 @@ class Refusal(Exception):
 
 
 def make_app(database_url: str, witness: Witness | None) -> Latchwork:
-    """The application: quick jobs, blocking ones, and some that fail or give up."""
+    """The application: quick jobs, blocking ones, and some that fail or give up; an observer."""
     app = Latchwork(database_url)
 
     @app.job("work", queue="a", retry=QUICK)
@@ -74,6 +77,11 @@ def make_app(database_url: str, witness: Witness | None) -> Latchwork:
         if context.attempt == 1:
             hold_lock(seconds) if hold_interpreter else time.sleep(seconds)  # noqa: ASYNC251
         end(witness, context)
+
+    @app.observer("witness", states=ENDS, start="beginning")
+    def watch(transition: TransitionView, context: ObserverContext) -> None:
+        assert witness is not None, "observers are called in a node"
+        witness.told(transition)
 
     return app
 

@@ -9,12 +9,16 @@ from uuid import UUID
 from sqlalchemy import Connection, func, select, text
 
 from latchwork import JobState
+from latchwork.monitor import Monitor
 from latchwork.store import schema
 from latchwork.store.database import Database
 from tests.audit import CHECKS, Tables, read_tables
 from tests.torture.witness import Line, Testimony
 
 DRAIN_SECONDS = 90.0
+OBSERVER_SECONDS = 60.0
+"""An observer's lease is 30 s: so long a killed node keeps others from telling it."""
+
 CLOCKS_AGREE = timedelta(seconds=0.25)
 """How well a node's measure of the database's clock is trusted."""
 
@@ -41,6 +45,17 @@ def drain(database: Database) -> list[str]:
         time.sleep(0.1)
 
 
+def wait_for_observer(database: Database) -> list[str]:
+    """Wait until the observer's place is the end of the log, its lease of a killed node over."""
+    deadline = time.monotonic() + OBSERVER_SECONDS
+    monitor = Monitor(database)
+    while (seen := monitor.observer("witness")) is None or seen.lag.value or seen.pending.value:
+        if time.monotonic() > deadline:
+            return [f"the observer is behind after {OBSERVER_SECONDS:.0f} s: {seen}"]
+        time.sleep(0.2)
+    return []
+
+
 def unfinished(connection: Connection) -> tuple[int, datetime | None]:
     """How many jobs are live, and when the first of their leases lapses."""
     jobs = schema.jobs
@@ -61,7 +76,8 @@ def judge(database: Database, testimony: Testimony, accepted: Sequence[UUID]) ->
         for sequence, job in tables.jobs.items()
         if not job.state.terminal
     ]
-    findings += [*witnessed(tables, testimony.lines())]
+    lines = testimony.lines()
+    findings += [*witnessed(tables, lines), *told(tables, lines)]
     if not database.is_sqlite:
         deadlocks = database.read(lambda connection: connection.scalar(DEADLOCKS))
         findings += [f"{deadlocks} deadlocks"] if deadlocks else []
@@ -111,4 +127,19 @@ def witnessed(tables: Tables, lines: Sequence[Line]) -> list[str]:
             findings.append(f"{len(times)} successes of {key}, {len(returned)} returns")
         elif min(times) < min(returned) - CLOCKS_AGREE:
             findings.append(f"success of {key} at {min(times)}, its handler returned after that")
+    return findings
+
+
+def told(tables: Tables, lines: Sequence[Line]) -> list[str]:
+    """The observer was told of every end, of one job's in the order they came."""
+    heard: dict[UUID, list[int]] = defaultdict(list)
+    for line in lines:
+        if line.what == "told" and line.attempt not in heard[line.job_id]:
+            heard[line.job_id].append(line.attempt)
+    findings = []
+    for sequence, log in tables.logs.items():
+        job_id = tables.jobs[sequence].id
+        ends = [row.ordinal for row in log if row.state.terminal]
+        if ends != [ordinal for ordinal in heard[job_id] if ordinal >= log[0].ordinal]:
+            findings.append(f"job {job_id} ended at {ends}, its observer heard {heard[job_id]}")
     return findings

@@ -17,7 +17,7 @@ from latchwork.store.database import Database
 from tests.postgres_server import PostgresInstance, postgres_database
 from tests.torture.cluster import Cluster
 from tests.torture.load import Load
-from tests.torture.oracles import drain, judge
+from tests.torture.oracles import drain, judge, wait_for_observer
 from tests.torture.witness import Testimony
 
 NODES = 4
@@ -109,7 +109,7 @@ def run_batch(
             cluster.heal()
         database.dispose()  # what the judge held open was cut off like everybody else
         batch.findings += load.findings
-        batch.findings += drain(database)
+        batch.findings += drain(database) or wait_for_observer(database)
         batch.findings += cluster.stop()
         batch.findings += judge(database, testimony, load.accepted)
         batch.findings += oracle(scene) if oracle else []

@@ -9,10 +9,14 @@ from typing import NamedTuple
 from uuid import UUID
 
 from latchwork import JobContext
+from latchwork.views import TransitionView
 
 
 class Line(NamedTuple):
-    """What one handler saw: an attempt that began, or one that was about to return."""
+    """What one handler saw: an attempt that began, or one that was about to return.
+
+    An observer's line says ``told``, with the ordinal of the log row as its ``attempt``.
+    """
 
     what: str
     job_id: UUID
@@ -28,13 +32,16 @@ class Witness:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def begin(self, context: JobContext) -> None:
-        self._write("begin", context)
+        self._write("begin", context.job_id, context.attempt)
 
     def end(self, context: JobContext) -> None:
-        self._write("end", context)
+        self._write("end", context.job_id, context.attempt)
 
-    def _write(self, what: str, context: JobContext) -> None:
-        line = f"{what} {context.job_id} {context.attempt} {os.getpid()} {time.time():.6f}\n"
+    def told(self, transition: TransitionView) -> None:
+        self._write("told", transition.job_id, transition.ordinal)
+
+    def _write(self, what: str, job_id: UUID, number: int) -> None:
+        line = f"{what} {job_id} {number} {os.getpid()} {time.time():.6f}\n"
         os.write(self._file, line.encode())
 
 
