@@ -60,6 +60,22 @@ No failure in n runs leaves a failure rate of at most 3/n, at 95 % confidence.
 |---|---|---|---|---|---|---|---|
 {table}
 
+## The instruments
+
+- `tests/boundary`: one operation is stopped before each of its statements and another runs there;
+  both must end as one of their two orders would.
+- `tests/crash_images`: what a crash would leave of a SQLite file is opened and audited.
+- `tests/torture`: four node processes under colliding load are killed, frozen, stopped, and cut
+  off from their database in the middle of each operation. By hand:
+  `python -m tests.torture kill --database postgres --cycles 100`; also `restart`, `backends` and
+  `cuts`.
+- `tests/audit.py`: section 10 of the contract on all tables, after every run and every test.
+- `tests/torture/witness.py`: the file outside the database, which says what began, what returned
+  and what observers heard.
+
+A run that finds something keeps its files and says where. `python -m tests.proof --only F4` works
+on one figure alone.
+
 Crash images say nothing about a disk that reports a write as done and loses it. Real time, real
 processes and real chance make most of these runs unrepeatable: they are no part of what a change
 must pass, but a red one is always a bug.
