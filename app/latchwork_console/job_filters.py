@@ -171,6 +171,7 @@ def read_job_filter(query: QueryParams) -> JobFilter:
         tag=read_tag(query),
         cause_code=read_text(query, "cause"),
         cause_type=read_text(query, "cause_type"),
+        cause_group=read_text(query, "group"),
     )
 
 
@@ -199,6 +200,7 @@ def job_query(jobs: JobFilter) -> dict[str, object]:
         "tag": None if jobs.tag is None else tag_parameter(jobs.tag),
         "cause": jobs.cause_code,
         "cause_type": jobs.cause_type,
+        "group": jobs.cause_group,
     }
 
 
@@ -222,6 +224,7 @@ def job_chips(jobs: JobFilter) -> tuple[FilterChip, ...]:
         ("tag", "tag", None if jobs.tag is None else tag_text(jobs.tag)),
         ("cause", "cause", jobs.cause_code),
         ("exception", "cause_type", jobs.cause_type),
+        ("group", "group", jobs.cause_group),
     )
 
 

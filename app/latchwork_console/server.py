@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
@@ -60,9 +61,11 @@ def create_console(
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        console.start_upkeep()
         yield
         await console.broadcaster.stop()
         console.layouts.close()
+        await run_in_threadpool(console.stop_upkeep)
 
     starlette = Starlette(
         routes=routes,
