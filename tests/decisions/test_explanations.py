@@ -66,13 +66,16 @@ def test_the_first_gate_that_is_shut_is_named(gates: Gates, code: str, sentence:
 
 
 def test_the_jobs_that_are_due_before_it_are_counted_up_to_a_bound() -> None:
-    assert why_due(ahead=1, shown="1")[1] == "1 job is due before it in payments."
+    assert why_due(ahead=1, shown="1") == ("behind_others", "1 job is due before it in payments.")
     assert why_due(ahead=1000, shown="1,000+")[1] == "1,000+ jobs are due before it in payments."
 
 
 def test_a_job_that_waits_for_parents_names_some() -> None:
     one = say.why_waiting([("charge", S.LEASED)], settled=0)
+    assert one.code == "awaiting_parents"
     assert one.sentence == "Waiting for its parent: charge (Leased)."
+    of_two = say.why_waiting([("charge", S.LEASED)], settled=1)
+    assert of_two.sentence == "Waiting for 1 of 2 parents: charge (Leased)."
     of_three = say.why_waiting([("charge", S.LEASED), ("pack", S.SCHEDULED)], settled=1)
     assert of_three.sentence == (
         "Waiting for 2 of 3 parents: charge (Leased) and pack (Scheduled)."
@@ -101,6 +104,7 @@ def test_a_running_job_names_its_node() -> None:
 
 def test_a_cancel_is_followed_from_asked_to_delivered() -> None:
     asked = lease(cancel_asked_at=later(-40), cancel_asked_by="ann")
+    assert say.why_leased(asked, 0, NOW).code == "cancel_asked"
     assert say.why_leased(asked, 0, NOW).sentence == (
         "Cancel asked by ann 40 s ago; n1 learns of it at its next heartbeat, heartbeat 3 s ago."
     )
@@ -118,14 +122,20 @@ def test_a_cancel_is_followed_from_asked_to_delivered() -> None:
 def test_a_lapsed_lease_is_said_to_be_lapsed_at_the_instant_it_ends() -> None:
     assert say.why_leased(lease(expires_at=NOW), 0, NOW).code == "lapsed"
     assert say.why_leased(lease(expires_at=later(0.001)), 0, NOW).code == "leased"
+    assert say.why_leased(lease(expires_at=later(-4)), 0, NOW).sentence == (
+        "The lease of n1 lapsed 4 s ago, heartbeat 3 s ago; the next sweep takes the job back."
+    )
 
 
 def ending(state: JobState, **given: object) -> str:
+    """The sentence of an end; its code is the state's name."""
     facts: dict[str, object] = {
         "state": state, "attempt": 3, "max_attempts": 3, "code": None, "type": None,
         "asked_by": None, "parent": None, "parent_state": None, "root": None,
     }  # fmt: skip
-    return say.why_ended(Ending(**(facts | given))).sentence  # type: ignore[arg-type]
+    reason = say.why_ended(Ending(**(facts | given)))  # type: ignore[arg-type]
+    assert reason.code == state.value
+    return reason.sentence
 
 
 def test_every_end_has_its_reason() -> None:
@@ -139,7 +149,13 @@ def test_every_end_has_its_reason() -> None:
     assert ending(S.QUARANTINED, code="payload_refused") == (
         "Quarantined at attempt 3 of 3: its job type refuses the payload."
     )
+    assert ending(S.QUARANTINED, type="OddError") == (
+        "Quarantined at attempt 3 of 3: it could not be routed: OddError."
+    )
+    assert ending(S.QUARANTINED) == "Quarantined at attempt 3 of 3: it could not be routed."
+    assert ending(S.DEAD_LETTERED) == "Dead-Lettered at attempt 3 of 3."
     assert ending(S.CANCELLED, code="operator_cancel", asked_by="ann") == "Cancelled by ann."
+    assert ending(S.CANCELLED) == "Cancelled."
     assert ending(S.CANCELLED, code="handler") == "Cancelled: handler."
 
 
@@ -148,6 +164,9 @@ def test_a_cascade_names_parent_and_root() -> None:
     assert ending(S.CANCELLED, **cascade) == (
         "Cancelled because its parent charge is Dead-Lettered."
     )
+    assert ending(S.CANCELLED, parent="charge", root="charge") == (
+        "Cancelled because its parent charge is not Succeeded."
+    )
     assert ending(S.CANCELLED, **(cascade | {"root": "order"})) == (
         "Cancelled because its parent charge is Dead-Lettered; it began with order."
     )
@@ -155,8 +174,19 @@ def test_a_cascade_names_parent_and_root() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(-5, "0 s"), (0.4, "0 s"), (40, "40 s"), (119, "119 s"), (240, "4 min"), (7500, "2 h 5 min"),
-     (7200, "2 h"), (90_000, "1 d 1 h"), (172_800, "2 d")],
+    [(-5, "0 s"), (0.4, "0 s"), (40, "40 s"), (119, "119 s"),
+     (120, "2 min"), (3599, "59 min"), (3600, "1 h"), (86_399, "23 h 59 min"),
+     (86_400, "1 d"), (240, "4 min"), (7500, "2 h 5 min"),
+     (7200, "2 h"), (90_000, "1 d 1 h"), (172_800, "2 d"), (49 * 3600, "2 d 1 h")],
 )  # fmt: skip
 def test_lengths_of_time_are_said_in_two_units(seconds: float, shown: str) -> None:
     assert say.span(timedelta(seconds=seconds)) == shown
+
+
+def test_numbers_and_names_are_said_as_people_say_them() -> None:
+    assert [say.plural(number, "job") for number in (0, 1, 2, 1000)] == [
+        "0 jobs", "1 job", "2 jobs", "1,000 jobs",
+    ]  # fmt: skip
+    assert [say.listed(["a", "b", "c"][:number]) for number in range(4)] == [
+        "", "a", "a and b", "a, b and c",
+    ]  # fmt: skip

@@ -62,3 +62,18 @@ def test_a_forgotten_lease_is_neither_renewed_nor_lost() -> None:
     renewals.not_renewed([ONE], 5)
     beat = renewals.beat(*moment(100))
     assert (beat.lapsed, beat.due, beat.regular) == ([], (), True)
+
+
+def test_a_row_that_was_busy_is_left_alone_until_a_second_has_passed() -> None:
+    renewals = Renewals(20, 0)
+    renewals.hold([ONE], lease(60))
+    renewals.beat(*moment(20))
+    renewals.not_renewed([ONE], 20)
+    beat = renewals.beat(*moment(20.5))
+    assert (beat.lapsed, beat.due, beat.regular) == ([], (), False)
+    renewals.forget([ONE])
+    assert renewals.beat(*moment(21)).due == ()
+
+
+def test_a_beat_that_is_late_waits_for_nothing() -> None:
+    assert Renewals(20, 0).wait_seconds(*moment(25)) == 0

@@ -32,6 +32,12 @@ def test_jitter_takes_away_at_most_its_share() -> None:
     assert delay_seconds(policy, 3, chance=0.999999) == pytest.approx(4, abs=0.001)
 
 
+def test_without_a_chance_handed_in_jitter_takes_nothing_away() -> None:
+    policy = RetryPolicy(jitter=0.5)
+    assert next_due(policy, 1, NOW) == NOW + timedelta(seconds=2)
+    assert next_due(policy, 1, NOW, chance=0.5) == NOW + timedelta(seconds=1.5)
+
+
 @given(
     attempt=st.integers(1, 1000),
     base=st.floats(0, 10**9),
@@ -45,19 +51,33 @@ def test_no_policy_overflows_or_passes_its_cap(
     assert 0 <= delay_seconds(policy, attempt) <= cap
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"max_attempts": 0},
-        {"max_attempts": 1001},
-        {"max_attempts": True},
-        {"base_seconds": -1},
-        {"base_seconds": float("nan")},
-        {"factor": 0.5},
-        {"cap_seconds": float("inf")},
-        {"jitter": 1.1},
-    ],
-)
-def test_a_policy_that_cannot_be_followed_is_refused(fields: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=next(iter(fields))):
-        RetryPolicy(**fields)  # type: ignore[arg-type]
+BOUNDS = {
+    "max_attempts": (1, 1000),
+    "base_seconds": (0, 10**9),
+    "factor": (1, 10**9),
+    "cap_seconds": (0, 10**9),
+    "jitter": (0, 1),
+}
+
+
+@pytest.mark.parametrize("field", BOUNDS)
+def test_a_policy_at_its_bounds_is_fine_and_beyond_them_refused_by_name(field: str) -> None:
+    lowest, highest = BOUNDS[field]
+    for value in (lowest, highest):
+        assert getattr(RetryPolicy(**{field: value}), field) == value
+    message = f"^{field} must be from {lowest} to {highest}$"
+    for value in (lowest - 1, highest + 1):
+        with pytest.raises(ValueError, match=message):
+            RetryPolicy(**{field: value})
+
+
+@pytest.mark.parametrize("value", [True, 2.0, "3"])
+def test_attempts_are_counted_in_whole_numbers(value: object) -> None:
+    with pytest.raises(ValueError, match=r"^max_attempts must be a whole number$"):
+        RetryPolicy(max_attempts=value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_number_that_is_none_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="base_seconds"):
+        RetryPolicy(base_seconds=value)

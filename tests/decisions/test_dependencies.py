@@ -1,10 +1,11 @@
-"""The decision that settles children, held against the rules read one job at a time."""
+"""How a child is born, and what its parents' ends mean, held against the rules read singly."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latchwork.decisions.dependencies import CancelledBy, OpenEdge, settle
+from latchwork.decisions.dependencies import Birth, CancelledBy, OpenEdge, Parent, birth, settle
 from latchwork.decisions.states import DependencyMode, JobState
+from latchwork.decisions.transitions import BORN_AWAITING, BORN_CANCELLED, BORN_SCHEDULED
 
 S = JobState
 ENDS = [S.SUCCEEDED, S.CANCELLED, S.DEAD_LETTERED, S.QUARANTINED]
@@ -48,6 +49,19 @@ def naive(ended: dict[int, JobState], edges: set[OpenEdge]) -> dict[int, Cancell
         root = cancelled[parent].root if parent in cancelled else parent
         cancelled[child] = CancelledBy(parent, states[parent], root)
         states[child] = S.CANCELLED
+
+
+def test_a_job_is_born_as_its_parents_stand() -> None:
+    on_success, on_any = DependencyMode.ON_SUCCESS, DependencyMode.ON_ANY_TERMINAL
+    done, live, waiting = Parent(1, S.SUCCEEDED), Parent(4, S.LEASED), Parent(2, S.AWAITING_PARENT)
+    dead, gone = Parent(5, S.DEAD_LETTERED), Parent(3, S.CANCELLED)
+    assert birth([], on_success) == Birth(BORN_SCHEDULED)
+    assert birth([done], on_success) == Birth(BORN_SCHEDULED)
+    assert birth([done, live, waiting], on_success) == Birth(BORN_AWAITING, (4, 2))
+    assert birth([live, dead, gone], on_success) == Birth(BORN_CANCELLED, failed_parent=3)
+    assert birth([live, dead, gone], on_any) == Birth(BORN_AWAITING, (4,))
+    assert birth([dead, gone], on_any) == Birth(BORN_SCHEDULED)
+    assert birth([done, live, waiting], on_any).latch == 2
 
 
 @given(graphs())
