@@ -3,11 +3,12 @@
 from latchwork.application import Latchwork
 from latchwork.context import Cancellation, DependencyOutput, JobContext
 from latchwork.decisions.retries import RetryPolicy
-from latchwork.decisions.states import CancelReason, DependencyMode, JobState
+from latchwork.decisions.states import CancelReason, DependencyMode, HistoryPolicy, JobState
 from latchwork.errors import (
     AmbiguousAncestor,
     DuplicateJob,
     GiveUp,
+    HistoryOff,
     InvalidConnection,
     InvalidValue,
     InvalidWorkflow,
@@ -27,8 +28,9 @@ from latchwork.errors import (
 )
 from latchwork.jobs import JobCall, JobType
 from latchwork.log_tail import LogTail
+from latchwork.observers import ObserverContext
 from latchwork.settings import Settings
-from latchwork.views import JobFilter
+from latchwork.views import JobFilter, TransitionView
 from latchwork.workflows import StartedWorkflow, Workflow
 
 __all__ = [
@@ -39,6 +41,8 @@ __all__ = [
     "DependencyOutput",
     "DuplicateJob",
     "GiveUp",
+    "HistoryOff",
+    "HistoryPolicy",
     "InvalidConnection",
     "InvalidValue",
     "InvalidWorkflow",
@@ -51,6 +55,7 @@ __all__ = [
     "Latchwork",
     "LatchworkError",
     "LogTail",
+    "ObserverContext",
     "OutcomeUnknown",
     "OutputTooLarge",
     "Retry",
@@ -63,6 +68,7 @@ __all__ = [
     "StoreError",
     "StoreUnavailable",
     "TooManyParents",
+    "TransitionView",
     "UnknownParent",
     "ValueTooLarge",
     "Workflow",

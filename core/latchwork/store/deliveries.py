@@ -109,13 +109,17 @@ def _add_statement(dialect: str) -> tuple[Batch, Any]:
     row = batch.rows.c
     of, now = bindparam("of", type_=Text()), bindparam("now", type_=UtcTime())
     ahead = deliveries.alias("ahead")
+    # Those of a job come due in order, so its last one waits the longest. Asked for the greatest
+    # time, PostgreSQL would walk all deliveries of the observer instead.
     waits_until = (
-        select(func.max(ahead.c.next_try_at))
+        select(ahead.c.next_try_at)
         .where(
             ahead.c.observer == of,
             ahead.c.job_sequence == transitions.c.job_sequence,
             ahead.c.dead_at.is_(None),
         )
+        .order_by(ahead.c.ordinal.desc())
+        .limit(1)
         .scalar_subquery()
     )
     values = {
