@@ -114,9 +114,17 @@ def retry(database: Database, _scene: Scene) -> str:
 
 
 def purge(database: Database, _scene: Scene) -> str:
-    """A pass of the purge long after everything has ended."""
-    found = database.read(purging.find, RETENTION, now=MUCH_LATER)
-    return f"purged {database.write(purging.purge, found.groups, RETENTION, now=MUCH_LATER)}"
+    """The purge long after everything has ended, pass after pass while there is something new.
+
+    What is found may be gone, or be needed again, when it is locked: the next pass looks again.
+    """
+    purged, before = 0, None
+    while True:
+        groups = database.read(purging.find, RETENTION, now=MUCH_LATER).groups
+        if not groups or groups == before:
+            return f"purged {purged}"
+        purged += database.write(purging.purge, groups, RETENTION, now=MUCH_LATER)
+        before = groups
 
 
 OPERATIONS = (

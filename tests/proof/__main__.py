@@ -1,26 +1,34 @@
 """`python -m tests.proof`: work towards the figures of the release, as far as time allows."""
 
 import argparse
+import signal
+import sys
 import time
 
 MINUTES = 480.0
 
 
-def main() -> None:
+def main() -> int:
     """Run steps, the instrument that is furthest behind first, until all is done or time is up."""
+    # Told to end, it takes its nodes and servers along, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog="python -m tests.proof", description=main.__doc__)
     parser.add_argument("--minutes", type=float, default=MINUTES, help="stop after so long")
     parser.add_argument("--only", default="", help="instruments whose name holds this")
     parser.add_argument("--most", type=int, help="of each instrument no more than this")
-    prove(parser.parse_args())
+    return prove(parser.parse_args())
 
 
-def prove(chosen: argparse.Namespace) -> None:
-    """Each step is written to the ledger at once, so a run that was cut off goes on later."""
+def prove(chosen: argparse.Namespace) -> int:
+    """Each step is written to the ledger at once, so a run that was cut off goes on later.
+
+    Returns 1 if anything was found.
+    """
     # Imported late: the torture's node processes import this module too.
     from tests.proof import ledger
     from tests.proof.instruments import INSTRUMENTS
 
+    found = 0
     deadline = time.monotonic() + chosen.minutes * 60
     while time.monotonic() < deadline:
         entries = ledger.read()
@@ -32,7 +40,7 @@ def prove(chosen: argparse.Namespace) -> None:
                 behind.append((done / wanted, place, done, wanted, one))
         if not behind:
             print("Every figure is reached.")
-            return
+            return found
         _, _, done, wanted, one = min(behind, key=lambda entry: entry[:2])
         print(f"{one.figure} {one.what}: {done:,} of {wanted:,}", flush=True)
         began_at = time.monotonic()
@@ -41,11 +49,16 @@ def prove(chosen: argparse.Namespace) -> None:
         entry = ledger.append(
             one.figure, one.what, step.n, step.failures, seconds=seconds, detail=step.detail
         )
-        print(f"  {entry.n:,} in {seconds:.0f} s, {entry.failures} failures {entry.detail}")
+        print(
+            f"  {entry.n:,} in {seconds:.0f} s, {entry.failures} failures {entry.detail}",
+            flush=True,
+        )
+        found = 1 if step.findings else found
         for finding in step.findings[:20]:
             print(f"  FOUND {finding[:4000]}", flush=True)
     print("Time is up; the next run goes on from here.")
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

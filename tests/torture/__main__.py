@@ -1,11 +1,14 @@
 """`python -m tests.torture`: one kind of torture by hand; `make prove` runs them all."""
 
 import argparse
+import signal
 import sys
 
 
 def main() -> int:
     """Run batches until the number is reached; the exit code says whether anything was found."""
+    # Told to end, it takes its nodes and servers along, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
     kinds = parser.add_subparsers(dest="kind", required=True)
     kill = kinds.add_parser("kill", help="kill -9 and freeze nodes under load")

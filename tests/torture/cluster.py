@@ -42,7 +42,7 @@ class Cluster:
 
     def _start(self) -> BaseProcess:
         arguments = (self._url, self.witness_path, self._log, self._options)
-        node = FORKS.Process(target=serve, args=arguments)
+        node = FORKS.Process(target=serve, args=arguments, daemon=True)
         node.start()
         return node
 
