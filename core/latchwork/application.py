@@ -82,7 +82,8 @@ class Latchwork:
         """The registered transition observers."""
         self.schedules: dict[str, Schedule] = {}
         """The registered schedules by id."""
-        self._attempt_scope = attempt_scope
+        self.attempt_scope = attempt_scope
+        """Opens what each attempt needs, if given."""
 
     @property
     def engine(self) -> Engine:
@@ -227,7 +228,7 @@ class Latchwork:
                 poll_seconds=poll_seconds,
                 grace_seconds=grace_seconds,
             ),
-            attempt_scope=self._attempt_scope,
+            attempt_scope=self.attempt_scope,
             companions=[
                 ServiceThread(ExpirySweeper(self.database, sweep_seconds)),
                 ServiceThread(CounterFolder(self.database)),

@@ -129,6 +129,10 @@ class JobType(Generic[P, R]):
         arguments: dict[str, Any] = self._payloads.validate_json(payload)
         return arguments
 
+    def payload_schema(self) -> dict[str, Any]:
+        """The JSON schema of its payloads, as they are stored and read."""
+        return self._payloads.json_schema()
+
 
 def explain(error: ValidationError) -> str:
     """The problems Pydantic found, in one line, without the input and without links."""

@@ -85,6 +85,13 @@ class Database:
             self._run(reading, self._measure_clock)
             self._ready = True
 
+    def check(self) -> None:
+        """Ask the database whether it answers and its schema is this version's.
+
+        Raises SchemaOutdated, StoreBusy or StoreUnavailable when not.
+        """
+        self._run(reading, migrate.check_version)
+
     def now(self) -> datetime:
         """The time by the database's clock, which is measured at first use."""
         self.prepare()
@@ -118,6 +125,16 @@ class Database:
             # One queue of writers per process: two would race for the file's turn.
             other.engine.latchwork_turn = self.engine.latchwork_turn  # type: ignore[attr-defined]
         return other
+
+    @contextmanager
+    def replaced_by(self, other: "Database") -> Iterator[None]:
+        """Be ``other`` for a while, for everything that holds this object: for tests."""
+        mine = (self.engine, self.clock, self._ready)
+        self.engine, self.clock, self._ready = other.engine, other.clock, other._ready
+        try:
+            yield
+        finally:
+            self.engine, self.clock, self._ready = mine
 
     def dispose(self) -> None:
         """Close every pooled connection."""

@@ -7,15 +7,17 @@ keeps a clock that steps back, or a second node, from minting one twice.
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, Integer, bindparam, delete, select, update
 
 from latchwork.decisions.recurrence import CatchUp, DueTick, DueTicks
 from latchwork.decisions.states import JobState
 from latchwork.schedule_views import SetOutcome, TickOutcome
 from latchwork.schedules import Schedule
+from latchwork.store.column_types import UtcTime
 from latchwork.store.dialects import insert_ignoring, locking
 from latchwork.store.enqueueing import NewJob, insert_jobs
 from latchwork.store.policies import decode_policy, encode_policy
@@ -70,15 +72,18 @@ def remove_schedule(connection: Connection, schedule_id: str) -> bool:
     return gone.first() is not None
 
 
+_DUE = (
+    select(schedules)
+    .where(schedules.c.next_tick_at <= bindparam("now", type_=UtcTime()))
+    .order_by(schedules.c.next_tick_at, schedules.c.id)
+    .limit(bindparam("at_most", type_=Integer()))
+)
+
+
 def read_due(connection: Connection, *, now: datetime, limit: int) -> list[DueSchedule]:
     """Schedules with a tick whose time has come, longest due first."""
-    due = (
-        select(schedules)
-        .where(schedules.c.next_tick_at <= now)
-        .order_by(schedules.c.next_tick_at, schedules.c.id)
-        .limit(limit)
-    )
-    return [DueSchedule(schedule_of(row), row.cursor_at) for row in connection.execute(due)]
+    rows = connection.execute(_DUE, {"now": now, "at_most": limit})
+    return [DueSchedule(schedule_of(row), row.cursor_at) for row in rows]
 
 
 def decide_ticks(
@@ -111,17 +116,28 @@ def decide_ticks(
             last_job_id = job_id
     decided = [tick.at for tick in due.ticks]
     connection.execute(
-        update(schedules)
-        .where(schedules.c.id == read.schedule.id)
-        .values(
-            cursor_at=max([read.cursor_at, *decided]),
-            next_tick_at=due.next_at,
-            last_job_id=last_job_id,
-        )
+        _PLACE,
+        {
+            "schedule_id": read.schedule.id,
+            "cursor": max([read.cursor_at, *decided]),
+            "next_tick": due.next_at,
+            "last_job": last_job_id,
+        },
     )
     if decided:
         forget_old_ticks(connection, read.schedule.id)
     return minted
+
+
+_PLACE = (
+    update(schedules)
+    .where(schedules.c.id == bindparam("schedule_id"))
+    .values(
+        cursor_at=bindparam("cursor"),
+        next_tick_at=bindparam("next_tick"),
+        last_job_id=bindparam("last_job"),
+    )
+)
 
 
 def mint(
@@ -140,27 +156,33 @@ def mint(
     insert_jobs(connection, [new], now=now, ids_are_new=True)
 
 
+_STATE = select(jobs.c.state).where(jobs.c.id == bindparam("job_id"))
+
+
 def live_state(connection: Connection, job_id: UUID | None) -> JobState | None:
     """The state of a job that is still live; None if it has ended, is not stored, or is none."""
     if job_id is None:
         return None
-    state = connection.scalar(select(jobs.c.state).where(jobs.c.id == job_id))
+    state: JobState | None = connection.scalar(_STATE, {"job_id": job_id})
     return None if state is None or state.terminal else state
+
+
+_OLDEST_KEPT = (
+    select(schedule_ticks.c.tick_at)
+    .where(schedule_ticks.c.schedule_id == bindparam("schedule_id"))
+    .order_by(schedule_ticks.c.tick_at.desc())
+    .offset(KEPT_TICKS - 1)
+    .limit(1)
+)
 
 
 def forget_old_ticks(connection: Connection, schedule_id: str) -> None:
     """Keep the newest rows about ticks of a schedule."""
-    ticks = schedule_ticks
-    oldest_kept = connection.scalar(
-        select(ticks.c.tick_at)
-        .where(ticks.c.schedule_id == schedule_id)
-        .order_by(ticks.c.tick_at.desc())
-        .offset(KEPT_TICKS - 1)
-        .limit(1)
-    )
+    oldest_kept = connection.scalar(_OLDEST_KEPT, {"schedule_id": schedule_id})
     if oldest_kept is not None:
-        older = ticks.c.tick_at < oldest_kept
-        connection.execute(delete(ticks).where(ticks.c.schedule_id == schedule_id, older))
+        of_schedule = schedule_ticks.c.schedule_id == schedule_id
+        older = schedule_ticks.c.tick_at < oldest_kept
+        connection.execute(delete(schedule_ticks).where(of_schedule, older))
 
 
 def schedule_of(row: Any) -> Schedule:
@@ -198,9 +220,12 @@ def _times(schedule: Schedule, now: datetime) -> dict[str, Any]:
     return {"cursor_at": now, "next_tick_at": schedule.recurrence.after(now)}
 
 
+_BY_ID = select(schedules).where(schedules.c.id == bindparam("schedule_id"))
+
+
 def _locked(connection: Connection, schedule_id: str, *, wait: bool) -> Any:
-    statement = select(schedules).where(schedules.c.id == schedule_id)
-    return connection.execute(locking(connection, statement, schedules, wait=wait)).first()
+    statement = locking(connection, _BY_ID, schedules, wait=wait)
+    return connection.execute(statement, {"schedule_id": schedule_id}).first()
 
 
 def _outcome(
@@ -213,6 +238,15 @@ def _outcome(
     return TickOutcome.MINTED if tick.count == 1 else TickOutcome.COALESCED
 
 
+@cache
+def _note_statement(dialect: str) -> Any:
+    return (
+        insert_ignoring(dialect, schedule_ticks)
+        .on_conflict_do_nothing()
+        .returning(schedule_ticks.c.tick_at)
+    )
+
+
 def _note(
     connection: Connection,
     schedule_id: str,
@@ -222,17 +256,13 @@ def _note(
     now: datetime,
 ) -> bool:
     """Write the tick's row; returns False when it was decided before."""
-    noted = connection.execute(
-        insert_ignoring(connection.dialect.name, schedule_ticks)
-        .values(
-            schedule_id=schedule_id,
-            tick_at=tick.at,
-            decided_at=now,
-            outcome=outcome.value,
-            count=tick.count,
-            job_id=None if outcome.skipped else job_id,
-        )
-        .on_conflict_do_nothing()
-        .returning(schedule_ticks.c.tick_at)
-    )
+    row = {
+        "schedule_id": schedule_id,
+        "tick_at": tick.at,
+        "decided_at": now,
+        "outcome": outcome.value,
+        "count": tick.count,
+        "job_id": None if outcome.skipped else job_id,
+    }
+    noted = connection.execute(_note_statement(connection.dialect.name), row)
     return noted.first() is not None
