@@ -33,9 +33,11 @@ class Permission(StrEnum):
     """Payload, output, failure detail, cause text."""
     REQUEUE = "requeue"
     CANCEL = "cancel"
+    METRICS = "metrics"
     MANAGE_QUEUES = "manage_queues"
     RETRY_WORKFLOW = "retry_workflow"
     """Retry or restart a whole workflow."""
+    TRIGGER_SCHEDULE = "trigger_schedule"
     MANAGE_OBSERVERS = "manage_observers"
     """Retire an observer, replay a delivery, set how much the log keeps for them."""
 

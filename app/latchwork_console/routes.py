@@ -14,6 +14,7 @@ from latchwork.errors import LatchworkError
 from latchwork_console.actions import bulk_actions, cancellations, requeues, workflow_actions
 from latchwork_console.actions import observers as observer_actions
 from latchwork_console.actions.queue_actions import limit_queue, pause_queue, resume_queue
+from latchwork_console.actions.schedules import trigger
 from latchwork_console.console import Permission, permits
 from latchwork_console.live_views import LiveView
 from latchwork_console.pages import (
@@ -25,12 +26,14 @@ from latchwork_console.pages import (
     jobs,
     log,
     log_stream,
+    metrics,
     nodes,
     observers,
     operations,
     overview,
     queue,
     queues,
+    schedules,
     static,
     workflow,
     workflows,
@@ -166,7 +169,18 @@ ADDRESSES = (
         "set_history_policy",
         "POST",
     ),
+    Address("/schedules", Permission.VIEW, schedules.show, "schedules"),
+    Address("/schedules/{schedule_id:path}", Permission.VIEW, schedules.show_one, "schedule"),
+    Address(
+        "/schedules/{schedule_id:path}/trigger",
+        Permission.TRIGGER_SCHEDULE,
+        trigger,
+        "trigger_schedule",
+        "POST",
+    ),
     Address("/health", Permission.PUBLIC, health.show, "health"),
+    Address("/ready", Permission.PUBLIC, health.show_ready, "ready"),
+    Address("/metrics", Permission.METRICS, metrics.show, "metrics"),
     Address("/favicon.ico", Permission.PUBLIC, static.favicon, "favicon"),
     Address("/static/{digest}/{name:path}", Permission.PUBLIC, static.show, "static"),
 )
@@ -185,6 +199,8 @@ LIVE_VIEWS: dict[str, LiveView] = {
     "queues": queues.LIVE,
     "queue": queue.LIVE,
     "nodes": nodes.LIVE,
+    "schedules": schedules.LIVE,
+    "schedule": schedules.LIVE_ONE,
     "observers": observers.LIVE,
     "observer": observers.LIVE_ONE,
 }

@@ -11,7 +11,7 @@ LatchworkError
 ├── StoreError
 │   ├── StoreBusy  StoreUnavailable  OutcomeUnknown
 │   ├── SchemaOutdated  InvalidConnection  RetryTransaction
-└── AppNotFound
+└── AppNotFound  MissingExtra
 Retry  GiveUp  JobCancelled   what a handler raises
 """
 
@@ -139,6 +139,14 @@ class RetryTransaction(StoreError):
 
 class AppNotFound(LatchworkError):
     """``MODULE:APP`` does not name a Latchwork application."""
+
+
+class MissingExtra(LatchworkError):
+    """Something was asked for whose optional packages are not installed; ``extra`` names them."""
+
+    def __init__(self, extra: str, package: str) -> None:
+        super().__init__(f'{package} is not installed: pip install "latchwork[{extra}]"')
+        self.extra = extra
 
 
 class Retry(Exception):

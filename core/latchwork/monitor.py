@@ -7,6 +7,7 @@ from latchwork.audit_views import AuditFilter, AuditNames, AuditPage
 from latchwork.bulk_views import BulkMember, BulkOperation
 from latchwork.errors import InvalidValue
 from latchwork.failure_views import FailureGroup, FailurePage
+from latchwork.metrics_views import Figures
 from latchwork.observer_views import DeadDelivery, HistoryPolicyView, ObserverView
 from latchwork.pace_views import DurationSummary, RatePoint
 from latchwork.reader import at_least_one
@@ -23,6 +24,7 @@ from latchwork.store import (
     job_queries,
     job_rows,
     log_queries,
+    metrics_queries,
     node_queries,
     observer_queries,
     queue_queries,
@@ -186,6 +188,10 @@ class Monitor(WorkflowMonitor, ScheduleMonitor):
         return self._read(
             bulk_queries.list_members, operation_id, after=after, limit=at_least_one(limit)
         )
+
+    def figures(self) -> Figures:
+        """What a metrics endpoint tells, from the ledger and a few index look-ups."""
+        return self._read(metrics_queries.read_figures, now=self._now())
 
     def facets(self) -> Facets:
         """The queues and wire names that filters may be set to."""

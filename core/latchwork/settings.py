@@ -34,3 +34,11 @@ class Settings(BaseSettings):
         default=14.0, ge=0, le=36_500, allow_inf_nan=False,
         description="How long Dead-Lettered and Quarantined jobs are kept after their end.",
     )  # fmt: skip
+    console_metrics: bool = Field(
+        default=False,
+        description="Answer Prometheus at /metrics of the console (extra: metrics).",
+    )
+    tracing: bool = Field(
+        default=False,
+        description="Trace enqueues and attempts with OpenTelemetry (extra: tracing).",
+    )

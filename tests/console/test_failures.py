@@ -105,11 +105,11 @@ def test_an_unknown_group_or_operation_is_not_found(world: World) -> None:
 
 
 def test_one_of_a_group_goes_first_and_the_rest_on_the_operators_word(world: World) -> None:
-    for _ in range(2):
-        twin = world.store.enqueue(wire_name="twin")
+    twins = [world.store.enqueue(wire_name="twin") for _ in range(2)]
+    for twin in twins:
         world.store.end(twin, S.QUARANTINED)
     sort(world)
-    key = world.store.row(twin).cause_group
+    key = world.store.row(twins[0]).cause_group
     assert "Requeue one first" in world.client.get(f"/failures/{key}").text
     answer = world.post(f"/failures/{key}/requeue")
     assert answer.status_code == 303

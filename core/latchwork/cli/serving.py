@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from latchwork.cli.applications import load_application
 from latchwork.cli.options import AppName
 from latchwork.errors import InvalidValue
+from latchwork.metrics import serving_metrics
 from latchwork.worker.shutdown import run_processes
 
 Queues = Annotated[
@@ -27,6 +29,10 @@ HeartbeatSeconds = Annotated[
 ]
 GraceSeconds = Annotated[float, typer.Option(help="How long running jobs may go on at shutdown.")]
 Processes = Annotated[int, typer.Option(min=1, max=256, help="Nodes, each in its own process.")]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, help="Answer Prometheus on this port of this machine."),
+]
 Host = Annotated[str, typer.Option(help="The address the console listens on.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The console's port; 0 picks one.")]
 
@@ -43,6 +49,7 @@ def worker(
     heartbeat_seconds: HeartbeatSeconds = None,
     grace_seconds: GraceSeconds = 30,
     processes: Processes = 1,
+    metrics_port: MetricsPort = None,
 ) -> None:
     """Run worker nodes until SIGTERM or SIGINT; jobs that run may finish."""
     app = load_application(name)
@@ -54,9 +61,6 @@ def worker(
         grace_seconds=grace_seconds,
     )
     _log_to_stderr()
-    if processes == 1:
-        node.run()
-        return
     options = {
         "--queues": queues,
         "--slots": slots,
@@ -66,7 +70,12 @@ def worker(
     }
     given = [f"{option}={value}" for option, value in options.items() if value is not None]
     one_node = [sys.executable, "-m", "latchwork", "worker", name, *given]
-    raise typer.Exit(run_processes(one_node, processes))
+    with nullcontext() if metrics_port is None else serving_metrics(app, metrics_port) as port:
+        if port is not None:
+            typer.echo(f"metrics are at http://127.0.0.1:{port}/metrics")
+        if processes > 1:
+            raise typer.Exit(run_processes(one_node, processes))
+        node.run()
 
 
 @command.command()

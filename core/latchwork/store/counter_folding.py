@@ -1,12 +1,13 @@
 """Folding the counter ledger: many small entries become few totals, in one transaction.
 
 Totals per queue and state answer "how many now"; minutes (kept 2 hours) and hours (kept 8 days) per
-wire name answer "how many then". Readers add what is not folded yet, so a fold changes no figure.
+wire name answer "how many then", and "ever" how many in all, for counters that only rise. Readers
+add what is not folded yet, so a fold changes no figure.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -125,10 +126,7 @@ def _add_to_totals(connection: Connection, entries: Iterable[Any]) -> None:
 def _add_to_periods(connection: Connection, entries: Iterable[Any], now: datetime) -> None:
     sums: dict[PeriodKey, _Sum] = {}
     for entry in entries:
-        for period, length in KEPT.items():
-            starts_at = period_start(period, entry.minute)
-            if starts_at < now - length:
-                continue
+        for period, starts_at in _periods(entry.minute, now):
             key = PeriodKey(
                 period, starts_at, entry.wire_name, entry.queue,
                 entry.from_state or "", entry.to_state or "",
@@ -156,15 +154,25 @@ def _add_to_periods(connection: Connection, entries: Iterable[Any], now: datetim
     )
 
 
+def _periods(minute: datetime, now: datetime) -> Iterator[tuple[Period, datetime]]:
+    """The periods that a minute's moves still count towards."""
+    for period, length in KEPT.items():
+        starts_at = period_start(period, minute)
+        if starts_at >= now - length:
+            yield period, starts_at
+    yield "ever", period_start("ever", minute)
+
+
 def _add_what_is_there(connection: Connection, sums: Mapping[PeriodKey, _Sum]) -> None:
     """Add the stored figures of the same periods: only one folder runs, so they stand still."""
-    for period in KEPT:
+    names_met = {key.wire_name for key in sums}
+    for period in {key.period for key in sums}:
         starts = {key.starts_at for key in sums if key.period == period}
-        if not starts:
-            continue
         stored = connection.execute(
             select(*_PERIOD_COLUMNS).where(
-                counter_periods.c.period == period, counter_periods.c.starts_at.in_(starts)
+                counter_periods.c.period == period,
+                counter_periods.c.starts_at.in_(starts),
+                counter_periods.c.wire_name.in_(names_met),
             )
         )
         for row in stored:

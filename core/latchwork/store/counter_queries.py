@@ -25,10 +25,11 @@ from sqlalchemy import (
 
 from latchwork.decisions.states import JobState
 from latchwork.pace_views import DurationSummary, RatePoint
+from latchwork.store.column_types import EPOCH
 from latchwork.store.schema import counter_entries, counter_periods, counter_totals
 from latchwork.views import Counts
 
-Period = Literal["minute", "hour"]
+Period = Literal["minute", "hour", "ever"]
 
 PERIOD_LENGTH: dict[Period, timedelta] = {
     "minute": timedelta(minutes=1),
@@ -37,7 +38,9 @@ PERIOD_LENGTH: dict[Period, timedelta] = {
 
 
 def period_start(period: Period, at: datetime) -> datetime:
-    """The start of the minute or hour that ``at`` is in."""
+    """The start of the minute or hour that ``at`` is in; "ever" has one start for all time."""
+    if period == "ever":
+        return EPOCH
     start = at.replace(second=0, microsecond=0)
     return start.replace(minute=0) if period == "hour" else start
 
