@@ -4,6 +4,7 @@ from latchwork.application import Latchwork
 from latchwork.context import Cancellation, DependencyOutput, JobContext
 from latchwork.decisions.retries import RetryPolicy
 from latchwork.decisions.states import CancelReason, DependencyMode, HistoryPolicy, JobState
+from latchwork.decisions.workflows import RetryScope, WorkflowStatus
 from latchwork.errors import (
     AmbiguousAncestor,
     DuplicateJob,
@@ -31,7 +32,7 @@ from latchwork.log_tail import LogTail
 from latchwork.observers import ObserverContext
 from latchwork.settings import Settings
 from latchwork.views import JobFilter, TransitionView
-from latchwork.workflows import StartedWorkflow, Workflow
+from latchwork.workflows import StartedWorkflow, Steps, Workflow
 
 __all__ = [
     "AmbiguousAncestor",
@@ -60,10 +61,12 @@ __all__ = [
     "OutputTooLarge",
     "Retry",
     "RetryPolicy",
+    "RetryScope",
     "RetryTransaction",
     "SchemaOutdated",
     "Settings",
     "StartedWorkflow",
+    "Steps",
     "StoreBusy",
     "StoreError",
     "StoreUnavailable",
@@ -72,4 +75,5 @@ __all__ = [
     "UnknownParent",
     "ValueTooLarge",
     "Workflow",
+    "WorkflowStatus",
 ]

@@ -16,10 +16,13 @@ from latchwork.cli import (
     demo,
     following,
     history,
+    manifest,
     observers,
     queues,
     reading,
+    schedules,
     serving,
+    workflows,
 )
 from latchwork.errors import AppNotFound, InvalidValue, LatchworkError
 
@@ -35,6 +38,8 @@ command = typer.Typer(
 )
 for part in (
     demo, serving, reading, following, acting, database, queues, audit, observers, history,
+    schedules, manifest,
+    workflows,
 ):  # fmt: skip
     command.add_typer(part.command)
 
