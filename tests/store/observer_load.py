@@ -30,8 +30,8 @@ from latchwork.views import TransitionView
 WRITERS = 8
 ROWS_TOGETHER = 12
 ROLLED_BACK_SHARE = 0.05
-LEASE_SECONDS = 1.0
-PATIENCE_SECONDS = 60.0
+LEASE_SECONDS = 3.0
+PATIENCE_SECONDS = 100.0
 
 Work = Callable[[Connection], int]
 

@@ -1,6 +1,6 @@
 """Pages of the transition log, one job's history, and where in the log a moment is."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 from uuid import UUID
