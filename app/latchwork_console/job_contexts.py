@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
+from latchwork.schedule_views import Tick
 from latchwork.views import ActionPreview, AuditRow, Explanation, History, JobDetail, JobView
 from latchwork_console.console import Console, Permission
 from latchwork_console.graph_drawing import DrawnGraph, draw
@@ -58,6 +59,8 @@ class JobRegions:
     actions: tuple[Action, ...]
     drawn: DrawnGraph
     audit: tuple[AuditRow, ...]
+    tick: Tick | None
+    """The tick of a schedule that enqueued it, if one did."""
     sensitive: bool
     payload: StoredText | None
     output: StoredText | None
@@ -89,6 +92,7 @@ def read_job(
         actions=actions,
         drawn=draw(graph, console.layouts),
         audit=monitor.audit_of_job(job_id),
+        tick=monitor.tick_of_job(job_id),
         sensitive=sensitive,
         payload=stored_text(detail.payload) if sensitive else None,
         output=stored_text(detail.output) if sensitive and detail.output is not None else None,

@@ -90,7 +90,21 @@ _OF_WORKFLOWS = {
 }
 
 
-_FIXED = {"queue": _OF_QUEUES, "operation": _OF_OPERATIONS, "workflow": _OF_WORKFLOWS}
+_OF_SCHEDULES = {
+    "triggered": Message("Triggered: its job is enqueued, due now.", worked=True),
+    "refused": Message("Nothing was changed: its last job has not ended.", worked=False),
+    "unavailable": Message(
+        "The database did not answer; whether it was done is shown below.", worked=False
+    ),
+}
+
+
+_FIXED = {
+    "schedule": _OF_SCHEDULES,
+    "queue": _OF_QUEUES,
+    "operation": _OF_OPERATIONS,
+    "workflow": _OF_WORKFLOWS,
+}
 """Actions on one thing, whose outcomes need no figures."""
 
 
