@@ -19,6 +19,7 @@ from latchwork.store.callers import on_callers_connection
 from latchwork.store.enqueueing import NewJob, enqueued_at, insert_jobs, stored_ids
 from latchwork.store.lost_answers import repeat_until_answered
 from latchwork.store.workflow_rows import insert_workflow, lock_workflow, read_members
+from latchwork.tracing import traced
 from latchwork.values import checked_id, checked_name, checked_tags
 from latchwork.views import Tag
 from latchwork.workflows import StartedWorkflow, Step, Steps, Workflow, checked_mode
@@ -38,6 +39,7 @@ class Client(ScheduleClient):
     is asked for again under the same ids; OutcomeUnknown names them when the database stays away.
     """
 
+    @traced
     def enqueue(
         self,
         call: JobCall,
@@ -61,6 +63,7 @@ class Client(ScheduleClient):
         self._insert([new], ids_are_new=ids_are_new, exist_ok=exist_ok, connection=connection)
         return new.id
 
+    @traced
     def enqueue_many(
         self,
         calls: Iterable[JobCall],
@@ -77,6 +80,7 @@ class Client(ScheduleClient):
             self._insert(new, ids_are_new=True, exist_ok=False, connection=connection)
         return [job.id for job in new]
 
+    @traced
     def enqueue_dependency(
         self,
         call: JobCall,
@@ -100,6 +104,7 @@ class Client(ScheduleClient):
         self._insert([new], ids_are_new=ids_are_new, exist_ok=exist_ok, connection=connection)
         return new.id
 
+    @traced
     def start_workflow(
         self, workflow: Workflow, *, connection: "CallersConnection | None" = None
     ) -> StartedWorkflow:
@@ -128,6 +133,7 @@ class Client(ScheduleClient):
         self._write(insert, new, now, connection)
         return StartedWorkflow(workflow_id, ids)
 
+    @traced
     def append_step(
         self,
         workflow_id: UUID,
@@ -149,6 +155,7 @@ class Client(ScheduleClient):
         steps = Steps().add(step, call, after=after, mode=mode, queue=queue, tags=tags)
         return self.append_steps(workflow_id, steps, connection=connection)[step]
 
+    @traced
     def append_steps(
         self, workflow_id: UUID, steps: Steps, *, connection: "CallersConnection | None" = None
     ) -> dict[str, UUID]:
@@ -191,15 +198,20 @@ class Client(ScheduleClient):
     ) -> NewJob:
         if not isinstance(call, JobCall):
             raise InvalidValue("call", "must be made by job_type.bind(...)")
-        job_type = call.job_type
+        job_type, tracing = call.job_type, self._database.tracing
+        job_id = uuid7() if job_id is None else checked_id("job_id", job_id)
+        queue = job_type.queue if queue is None else checked_name("queue", queue)
         return NewJob(
-            id=uuid7() if job_id is None else checked_id("job_id", job_id),
+            id=job_id,
             wire_name=job_type.wire_name,
-            queue=job_type.queue if queue is None else checked_name("queue", queue),
+            queue=queue,
             payload=call.payload,
             retry=job_type.retry,
             due_at=self._database.now() if due_at is None else _checked_time("due_at", due_at),
             tags=checked_tags((*job_type.tags, *_as_tags(tags))),
+            trace_context=None
+            if tracing is None
+            else tracing.sent(job_id, job_type.wire_name, queue),
         )
 
     def _new_member(self, step: Step, workflow_id: UUID, ids: Mapping[str, UUID]) -> NewJob:

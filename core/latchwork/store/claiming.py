@@ -44,6 +44,7 @@ class ClaimedJob(NamedTuple):
     workflow_id: UUID | None
     step: str | None
     lapses: int
+    trace_context: str | None = None
 
     @property
     def hold(self) -> Hold:
@@ -73,6 +74,7 @@ class _DueJob(NamedTuple):
     workflow_id: UUID | None
     step: str | None
     lapses: int
+    trace_context: str | None
     state_since: datetime
     next_ordinal: int
 
@@ -202,4 +204,5 @@ def _claimed(job: "_DueJob", expires_at: datetime) -> ClaimedJob:
         job.sequence, job.id, job.wire_name, job.queue, job.payload, job.attempt + 1,
         job.claim_number + 1, decode_policy(job.retry_policy), decode_tags(job.tags), expires_at,
         job.enqueued_at, job.due_at, job.workflow_id, job.step, job.lapses,
+        job.trace_context,
     )  # fmt: skip

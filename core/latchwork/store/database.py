@@ -14,11 +14,12 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import StaticPool
 
 from latchwork.clock import SystemClock
-from latchwork.errors import StoreBusy, StoreError, StoreUnavailable
+from latchwork.errors import MissingExtra, StoreBusy, StoreError, StoreUnavailable
 from latchwork.settings import Settings
 from latchwork.store import migrate
 from latchwork.store.engines import make_engine, reading, writing
 from latchwork.store.races import LostRace
+from latchwork.tracing import Tracing
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,6 +40,7 @@ class Database:
         self.engine = make_engine(database_url, self.settings)
         self.clock = SystemClock()
         self.retries: Counter[str] = Counter()
+        self.tracing = _tracing() if self.settings.tracing else None
         self._ready = False
         self._preparing = threading.Lock()
 
@@ -171,6 +173,13 @@ class Database:
             raise StoreBusy(
                 f"the database refused {MAX_TRIES} times ({lost.code}); try again"
             ) from lost
+
+
+def _tracing() -> Tracing:
+    try:
+        return Tracing()
+    except ImportError as error:
+        raise MissingExtra("tracing", "opentelemetry-api") from error
 
 
 _RACES = {"40001": "serialization", "40P01": "deadlock", "55P03": "lock"}

@@ -48,6 +48,7 @@ class NewJob:
     mode: DependencyMode = DependencyMode.ON_SUCCESS
     workflow_id: UUID | None = None
     step: str | None = None
+    trace_context: str | None = None
 
 
 class _KnownParent(NamedTuple):
@@ -169,7 +170,7 @@ _JOB_COLUMNS: dict[str, Any] = {
     "due_at": UtcTime(), "terminal_at": UtcTime(), "mode": Word(DependencyMode),
     "parents_remaining": Integer(), "cause_code": Text(), "cause_parent_id": UUID_TYPE,
     "cause_parent_state": State, "cause_root_id": UUID_TYPE, "workflow_id": UUID_TYPE,
-    "step": Text(),
+    "step": Text(), "trace_context": Text(),
 }  # fmt: skip
 
 
@@ -202,7 +203,7 @@ def _job_row(place: int, born: _Born, now: datetime) -> tuple[Any, ...]:
         encode_policy(job.retry), state, now, now, job.due_at, now if state.terminal else None,
         job.mode, born.birth.latch, None if failed is None else PARENT_FAILED,
         None if failed is None else failed.id, None if failed is None else failed.state,
-        born.root_id, job.workflow_id, job.step,
+        born.root_id, job.workflow_id, job.step, job.trace_context,
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from latchwork.jobs import JobType, explain
 from latchwork.store.claiming import ClaimedJob
 from latchwork.store.database import Database
 from latchwork.store.outcomes import Report
+from latchwork.tracing import AttemptSpan
 from latchwork.worker.reporting import (
     PAYLOAD_REFUSED,
     UNKNOWN_WIRE_NAME,
@@ -41,7 +42,7 @@ left before the outcome is reported."""
 class Attempt:
     """One claimed job on this node."""
 
-    __slots__ = ("begun", "context", "ended", "hold", "job", "report", "task", "timer")
+    __slots__ = ("begun", "context", "ended", "hold", "job", "report", "span", "task", "timer")
 
     def __init__(self, job: ClaimedJob, hold: Hold, context: JobContext) -> None:
         self.job = job
@@ -49,6 +50,7 @@ class Attempt:
         self.context = context
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
+        self.span: AttemptSpan | None = None
         self.begun = False
         """Whether it is an interruptible handler that has been entered."""
         self.ended = False
@@ -83,6 +85,8 @@ class Execution:
     def start(self, job: ClaimedJob, hold: Hold) -> Attempt:
         """Begin one attempt. A job that cannot be routed has ended when this returns."""
         attempt = Attempt(job, hold, JobContext(job, self._database))
+        if self._database.tracing is not None:
+            attempt.span = self._database.tracing.begin_attempt(job)
         job_type = self._job_types.get(job.wire_name)
         if job_type is None:
             problem = f"no handler is registered for {job.wire_name}"
@@ -98,18 +102,15 @@ class Execution:
             attempt.timer = self._loop.call_later(
                 job_type.timeout_seconds, self.fire, attempt, CancelReason.TIMEOUT
             )
+        within = contextvars.copy_context() if attempt.span is None else attempt.span.context()
         if job_type.is_async:
-            attempt.task = self._loop.create_task(self._run_async(attempt, job_type, arguments))
+            running = self._run_async(attempt, job_type, arguments)
+            attempt.task = self._loop.create_task(running, context=within)
         elif self._scope is None:
-            self._threads.submit(
-                partial(
-                    contextvars.copy_context().run, self._run_plain, attempt, job_type, arguments
-                )
-            )
+            self._threads.submit(partial(within.run, self._run_plain, attempt, job_type, arguments))
         else:
-            attempt.task = self._loop.create_task(
-                self._run_plain_scoped(attempt, job_type, arguments, self._scope)
-            )
+            running = self._run_plain_scoped(attempt, job_type, arguments, self._scope)
+            attempt.task = self._loop.create_task(running, context=within)
         return attempt
 
     def fire(self, attempt: Attempt, reason: CancelReason) -> None:
@@ -203,6 +204,8 @@ class Execution:
         context = attempt.context
         if context.cancellation.requested and stops_when_asked(error, is_async=job_type.is_async):
             return self._reporter.stopped(attempt.job, context, job_type.timeout_seconds)
+        if attempt.span is not None:
+            attempt.span.failed(error)
         return self._reporter.failure(attempt.job, context, error)
 
     def _end(self, attempt: Attempt, report: Report | None) -> None:
@@ -210,6 +213,8 @@ class Execution:
         attempt.ended = True
         if attempt.timer is not None:
             attempt.timer.cancel()
+        if attempt.span is not None:
+            attempt.span.end(None if report is None else report.kind.value)
         self._on_end(attempt)
 
 
