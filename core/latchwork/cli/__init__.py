@@ -12,8 +12,10 @@ from pydantic import ValidationError
 from latchwork.cli import (
     acting,
     audit,
+    bulk,
     database,
     demo,
+    failures,
     following,
     history,
     manifest,
@@ -39,7 +41,7 @@ command = typer.Typer(
 for part in (
     demo, serving, reading, following, acting, database, queues, audit, observers, history,
     schedules, manifest,
-    workflows,
+    workflows, failures, bulk,
 ):  # fmt: skip
     command.add_typer(part.command)
 
