@@ -7,10 +7,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from latchwork import JobFilter, JobState, Latchwork, Settings
+from latchwork.decisions.workflows import WorkflowStatus
 from latchwork.store.engines import make_engine, reading
 from latchwork.views import LogFilter
 from tests.audit import audit
@@ -122,9 +124,52 @@ def test_the_inventory_lists_every_file(app: Latchwork, demo: Demo, files: Path)
     assert "1 files are copies of others" in report
 
 
+def test_a_schedule_ticks(app: Latchwork) -> None:
+    tallied = JobFilter(states=(JobState.SUCCEEDED,), wire_name="tally-jobs")
+    eventually(lambda: app.monitor.jobs(tallied).jobs)
+
+
+def test_the_observer_hears_of_what_is_given_up(app: Latchwork, demo: Demo) -> None:
+    alarms = demo.folder / "demo.files" / "alarms.txt"
+    eventually(lambda: alarms.exists() and "Dead-Lettered: " in alarms.read_text())
+
+
+def test_a_queue_is_paused_and_one_has_a_limit(app: Latchwork) -> None:
+    def gates() -> dict[str, tuple[bool, int | None]]:
+        return {
+            one.name: (one.paused_at is not None, one.concurrency_limit)
+            for one in app.monitor.queues()
+        }
+
+    def set_by_the_operator() -> bool:
+        found = gates()
+        return found.get("newsletters") == (True, None) and found.get("exports") == (False, 2)
+
+    eventually(set_by_the_operator)
+
+
+def test_the_closing_fails_and_succeeds_when_it_is_retried_with_its_statement(
+    app: Latchwork, demo: Demo
+) -> None:
+    failed = eventually(
+        lambda: app.monitor.workflows(status=WorkflowStatus.FAILED, name="month-close").workflows
+    )
+    eventually((demo.folder / "demo.files" / "statement-1.txt").exists)
+    closing = failed[-1].id
+    app.operator.retry_workflow(closing, actor="test")
+    eventually(lambda: status_of(app, closing) is WorkflowStatus.SUCCEEDED)
+
+
+def status_of(app: Latchwork, workflow_id: UUID) -> WorkflowStatus | None:
+    found = app.monitor.workflow(workflow_id)
+    return found.workflow.status if found else None
+
+
 def test_every_page_answers(app: Latchwork, demo: Demo) -> None:
     job = eventually(lambda: app.monitor.jobs(JobFilter(wire_name="hash-files")).jobs)[0]
-    pages = ["/", "/log", "/jobs", "/queues", "/nodes", f"/jobs/{job.id}", f"/jobs/{job.id}/graph"]
+    names = ("log", "jobs", "workflows", "failures", "queues", "nodes", "schedules", "observers")
+    pages = ["/", *(f"/{name}" for name in names), "/audit"]
+    pages += [f"/jobs/{job.id}", f"/jobs/{job.id}/graph"]
     assert {page: demo.status(page) for page in pages} == dict.fromkeys(pages, 200)
 
 

@@ -96,6 +96,10 @@ def _say(address: str, folder: Path, results: Path) -> None:
     pages.add_row("Overview", "orders come and go; some fail now and then, some for good")
     pages.add_row("Log", "every transition, as it happens")
     pages.add_row("Jobs", "open a hash-files job and its graph; cancel an export-orders")
+    pages.add_row("Workflows", "a month-close fails; retry it once the bank's statement is there")
+    pages.add_row("Queues", "newsletters are paused: resume them; exports have a limit")
+    pages.add_row("Schedules", "a tally every half minute, the books at night")
+    pages.add_row("Observers", "an alarm for every job that is given up")
     pages.add_row("Nodes", "one of the two is killed every minute; its jobs go on elsewhere")
     lines = Group(
         f"[bold]Latchwork demo[/bold]  [link={address}]{address}[/link]",

@@ -8,15 +8,15 @@ import sys
 import threading
 import warnings
 
-from latchwork.demo import inventory, shop
+from latchwork.demo import inventory, office, shop
 from latchwork.demo.application import app
 
 LEASE_SECONDS = 5
 """Short, so that one sees what becomes of the jobs of a node that was killed."""
 GRACE_SECONDS = 1
 
-JOBS = (inventory, shop)
-"""Imported for their job types: a node runs those that are registered."""
+JOBS = (inventory, office, shop)
+"""Imported for their job types, schedules and observers: a node works for those registered."""
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """The client side of the demo: what customers, clerks and an operator do, again and again."""
 
 import logging
+import math
 import shutil
 import threading
 import time
@@ -15,6 +16,7 @@ from latchwork import DependencyMode, LatchworkError
 from latchwork.demo import earlier_version
 from latchwork.demo.application import app
 from latchwork.demo.inventory import inventory
+from latchwork.demo.office import deliver_statement, month_close, send_newsletter
 from latchwork.demo.shop import (
     Card,
     ask_opinion,
@@ -31,6 +33,7 @@ logger = logging.getLogger(__name__)
 OPERATOR = "demo:operator"
 REMINDER_SECONDS = 40
 KEPT_INVENTORIES = 5
+EXPORTS_AT_ONCE = 2
 
 CARDS = {5: Card.EXPIRED, 13: Card.NO_FUNDS, 3: Card.SLOW_BANK, 9: Card.SLOW_BANK}
 """What is wrong with the card of every 24th order, by its number; others are good."""
@@ -61,6 +64,9 @@ class Traffic:
     results: Path
     _orders: "count[int]" = field(default_factory=lambda: count(1))
     _inventories: "count[int]" = field(default_factory=count)
+    _newsletters: "count[int]" = field(default_factory=lambda: count(1))
+    _months: "count[int]" = field(default_factory=lambda: count(1))
+    _statements: "count[int]" = field(default_factory=lambda: count(1))
     _exports: list[UUID] = field(default_factory=list)
     _reminders: list[UUID] = field(default_factory=list)
 
@@ -68,6 +74,7 @@ class Traffic:
         """Go on until ``stop`` is set."""
         begin = time.monotonic()
         routines = [
+            Routine(self.set_gates, math.inf, begin),
             Routine(self.take_stock, 45, begin),
             Routine(self.place_order, 2.5, begin),
             Routine(self.start_export, 40, begin + 1),
@@ -75,6 +82,9 @@ class Traffic:
             Routine(self.cancel_export, 80, begin + 15),
             Routine(self.cancel_reminder, 60, begin + 20),
             Routine(self.use_the_earlier_version, 300, begin + 8),
+            Routine(self.write_newsletter, 30, begin + 3),
+            Routine(self.close_month, 120, begin + 5),
+            Routine(self.receive_statement, 120, begin + 50),
         ]
         while True:
             routine = min(routines, key=lambda one: one.next_at)
@@ -85,6 +95,11 @@ class Traffic:
                 routine.act()
             except (LatchworkError, OSError) as error:
                 logger.warning("%s: %s", routine.act.__name__, error)
+
+    def set_gates(self) -> None:
+        """The operator holds the newsletters back and lets few exports run at once."""
+        app.operator.pause_queue("newsletters", actor=OPERATOR)
+        app.operator.set_limit("exports", EXPORTS_AT_ONCE, actor=OPERATOR)
 
     def take_stock(self) -> None:
         """Start an inventory; results of the oldest ones make room."""
@@ -131,6 +146,18 @@ class Traffic:
     def cancel_reminder(self) -> None:
         """The operator cancels a job that waits: it and those behind it end at once."""
         _cancel_last(self._reminders)
+
+    def write_newsletter(self) -> None:
+        """A job for a queue that is paused."""
+        app.client.enqueue(send_newsletter.bind(next(self._newsletters)))
+
+    def close_month(self) -> None:
+        """A workflow that fails, for the bank is late."""
+        app.client.start_workflow(month_close(next(self._months)))
+
+    def receive_statement(self) -> None:
+        """The bank's statement comes: the workflow can be retried."""
+        deliver_statement(next(self._statements))
 
     def use_the_earlier_version(self) -> None:
         """Two jobs that no node can start."""
