@@ -21,7 +21,7 @@ QUICK = RetryPolicy(max_attempts=4, base_seconds=0.05, factor=2, cap_seconds=0.4
 NODE: dict[str, Any] = {
     "queues": (CANARY_QUEUE, *QUEUES),
     "slots": 6,
-    "lease_seconds": 2,
+    "lease_seconds": 3,
     "sweep_seconds": 0.5,
     "poll_seconds": 0.2,
     "grace_seconds": 5,

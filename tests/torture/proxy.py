@@ -112,8 +112,11 @@ class Session:
         self.backend = 0
 
     def start(self) -> None:
-        for work in (self._from_caller, self._from_server):
-            threading.Thread(target=self._until_closed, args=(work,), daemon=True).start()
+        """Pass everything on, both ways, until one end closes."""
+        answers = threading.Thread(target=self._until_closed, args=(self._from_server,))
+        answers.daemon = True
+        answers.start()
+        threading.Thread(target=self._serve, args=(answers,), daemon=True).start()
 
     def hold_back_answers(self) -> None:
         """From now on the caller hears nothing."""
@@ -133,6 +136,12 @@ class Session:
         for end in (self._caller, self._server):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+
+    def _serve(self, answers: threading.Thread) -> None:
+        self._until_closed(self._from_caller)
+        answers.join()
+        self._caller.close()
+        self._server.close()
 
     def _until_closed(self, work: Callable[[], None]) -> None:
         with suppress(OSError):
