@@ -105,7 +105,7 @@ def make_schedule(
         payload=call.payload,
         tags=checked_tags((*job_type.tags, *tags)),
         retry=job_type.retry,
-        cron=cron,
+        cron=" ".join(cron.split()),
         zone=zone,
         catch_up=checked_catch_up(catch_up),
         may_overlap=may_overlap,

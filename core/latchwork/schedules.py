@@ -5,10 +5,9 @@ from datetime import datetime
 from functools import cache, lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from latchwork.decisions.recurrence import BadCron, CatchUp, Recurrence
+from latchwork.decisions.recurrence import MAX_CRON_CHARACTERS, BadCron, CatchUp, Recurrence
 from latchwork.decisions.retries import RetryPolicy
 from latchwork.errors import InvalidSchedule
-from latchwork.values import checked_name
 from latchwork.views import Tag
 
 HOSTS_OWN_ZONE = "localtime"
@@ -36,21 +35,26 @@ class Schedule:
         return read_recurrence(self.cron, self.zone)
 
 
-@lru_cache(maxsize=256)
 def read_recurrence(cron: str, zone: str) -> Recurrence:
     """When ``cron`` ticks in ``zone``, an IANA name.
 
     Raises:
         InvalidSchedule: the expression cannot be read, or no such zone is known here.
     """
-    if not isinstance(cron, str):
-        raise InvalidSchedule("cron", f"must be a string, not {type(cron).__name__}")
+    for field, value in (("cron", cron), ("zone", zone)):
+        if not isinstance(value, str):
+            raise InvalidSchedule(field, f"must be a string, not {type(value).__name__}")
+    return _recurrence(cron, zone)
+
+
+@lru_cache(maxsize=256)
+def _recurrence(cron: str, zone: str) -> Recurrence:
     if zone not in _known_zones():
         raise InvalidSchedule("zone", f"must be an IANA name such as Europe/Berlin, not {zone!r}")
     try:
-        return Recurrence(checked_name("cron", cron), ZoneInfo(zone))
+        return Recurrence(cron, ZoneInfo(zone))
     except BadCron as error:
-        raise InvalidSchedule("cron", f"{cron!r} {error}") from error
+        raise InvalidSchedule("cron", f"{cron[:MAX_CRON_CHARACTERS]!r} {error}") from error
 
 
 def checked_ticks(cron: str, zone: str, now: datetime) -> None:

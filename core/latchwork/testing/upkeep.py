@@ -4,6 +4,7 @@ import os
 import secrets
 import socket
 import threading
+from datetime import datetime, timedelta
 
 from latchwork.application import Latchwork
 from latchwork.decisions.observers import CALL_SECONDS, LEASE_SECONDS
@@ -35,6 +36,7 @@ class Upkeep:
         self._leases = [
             ObserverLease(one.scope.name, owner, database, LEASE_SECONDS) for one in app.observers
         ]
+        self._renew_at = database.now()
         self._deliveries = [
             ObserverDelivery(one, lease, database, threading.Event(), call_seconds=CALL_SECONDS)
             for one, lease in zip(app.observers, self._leases, strict=True)
@@ -51,12 +53,19 @@ class Upkeep:
             services.append(self._minter)
         if agenda.operations:
             services.append(self._bulk_runner)
-        for lease in self._leases:
-            lease.renew()
+        if self._deliveries:
+            self._renew_leases(now)
         services.extend(self._deliveries)
         for service in services:
             _exhaust(service)
         return self._database.read(read_agenda) if services else agenda
+
+    def _renew_leases(self, now: datetime) -> None:
+        """Renew what is getting old: a renewal is a write, which would be looked into again."""
+        if now >= self._renew_at:
+            self._renew_at = now + timedelta(seconds=LEASE_SECONDS / 3)
+            for lease in self._leases:
+                lease.renew()
 
     def tidy(self) -> None:
         """Do what a monitor likes to be done: failures sorted, counts folded."""
