@@ -17,7 +17,7 @@ from latchwork.views import JobPage
 from latchwork_console.server import create_console
 from tests.console.worlds import ADDRESS, HOSTILE, World
 
-PAGES = ("/", "/log", "/log?failing=1", "/jobs", "/queues", "/nodes")
+PAGES = ("/", "/log", "/log?failing=1", "/jobs", "/queues", "/nodes", "/audit")
 
 
 class Tags(HTMLParser):

@@ -126,6 +126,11 @@ def test_tags_of_late_are_suggested_without_a_script(world: World) -> None:
 
 
 def test_a_detail_reads_as_facts() -> None:
-    detail = {"outcome": "not_found", "from": "dead_lettered", "scope": None, "jobs": [1, 2]}
+    detail: dict[str, object] = {
+        "outcome": "not_found",
+        "from": "dead_lettered",
+        "scope": None,
+        "jobs": [1, 2],
+    }
     assert detail_text(detail) == "not found; was Dead-Lettered, scope none, jobs 1, 2"
     assert detail_text({}) == ""

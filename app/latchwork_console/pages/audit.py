@@ -17,7 +17,14 @@ from latchwork_console.rendering import respond, respond_json, wants_json
 PAGE_ROWS = 50
 MAX_LIMIT = 200
 
-_SUBJECT_PAGES = {"job": ("job", "job_id"), "queue": ("queue", "queue")}
+_SUBJECT_PAGES = {
+    "job": ("job", "job_id"),
+    "queue": ("queue", "queue"),
+    "workflow": ("workflow", "workflow_id"),
+    "schedule": ("schedule", "schedule_id"),
+    "observer": ("observer", "name"),
+    "operation": ("operation", "operation_id"),
+}
 """Where a subject of each kind is shown: the page's name, and how it is told which one."""
 
 _PARAMETERS = {"actor": "actor", "action": "action", "subject_kind": "kind", "subject": "subject"}

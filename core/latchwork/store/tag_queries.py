@@ -47,9 +47,7 @@ def read_tags(connection: Connection, *, prefix: str = "", limit: int) -> tuple[
     )
     number = select(func.count()).select_from(first_thousand.subquery("tagged")).scalar_subquery()
     rows = connection.execute(
-        select(top.c.key, top.c.value, number).order_by(
-            top.c.recent.desc(), top.c.key, top.c.value
-        )
+        select(top.c.key, top.c.value, number).order_by(top.c.recent.desc(), top.c.key, top.c.value)
     )
     return tuple(
         TagFacet(key if value == "" else (key, value), bounded(count)) for key, value, count in rows
