@@ -21,7 +21,7 @@ STANDSTILL_SECONDS = 45.0
 """How long, with all nodes healed and due work left, nothing at all may happen."""
 
 OBSERVER_SECONDS = 60.0
-"""An observer's lease is 30 s: so long a killed node keeps others from telling it."""
+"""How long the observer may take to hear of the rest, on a machine that has other things to do."""
 
 CLOCKS_AGREE = timedelta(seconds=0.25)
 """How well a node's measure of the database's clock is trusted."""
