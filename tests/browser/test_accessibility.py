@@ -30,7 +30,8 @@ def pages(app: Latchwork, store: Store) -> list[str]:
     app.database.write(register_node, node)
     return [
         "/", "/log", "/log?failing=1&queue=none", "/jobs", "/jobs?state=leased&tag=none",
-        "/queues", "/nodes", "/nowhere", f"/jobs/{jobs[JobState.SCHEDULED]}/graph",
+        "/queues", "/queue?queue=default&limit=2", "/audit", "/nodes", "/nowhere",
+        f"/jobs/{jobs[JobState.SCHEDULED]}/graph",
         *(f"/jobs/{job}" for job in jobs.values()),
     ]  # fmt: skip
 

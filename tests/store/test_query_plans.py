@@ -14,16 +14,18 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Connection, event
 
+from latchwork.audit_views import AuditFilter
 from latchwork.decisions.states import JobState
 from latchwork.log_tail import LogTail
 from latchwork.monitor import Monitor
+from latchwork.operations import Operator
 from latchwork.store.database import Database
 from latchwork.store.graph_queries import ancestor_output
 from latchwork.views import JobFilter, LogFilter
 from tests.store.scene import Scene
 
 S = JobState
-BIG_TABLES = ("jobs", "transitions", "outputs", "edges", "job_tags", "audit")
+BIG_TABLES = ("jobs", "transitions", "outputs", "edges", "job_tags", "audit", "deliveries")
 TEXT_COLUMNS = ("payload", "failure_detail", "outputs.output")
 
 Sent = tuple[str, Any]
@@ -73,8 +75,22 @@ READS: dict[str, Read] = {
     "queues": lambda p: p.monitor.queues(),
     "nodes": lambda p: p.monitor.nodes(),
     "attention": lambda p: p.monitor.attention(),
+    "observers": lambda p: p.monitor.observers(),
+    "observer": lambda p: p.monitor.observer("bell"),
+    "dead deliveries": lambda p: p.monitor.dead_deliveries("bell"),
     "facets": lambda p: p.monitor.facets(),
     "audit": lambda p: p.monitor.audit(),
+    "audit page": lambda p: [
+        p.monitor.audit_page(AuditFilter(), limit=5),
+        p.monitor.audit_page(AuditFilter(actor="ann", action="cancel"), before=9, limit=5),
+        p.monitor.audit_page(AuditFilter(subject_kind="job", subject=str(p.job)), limit=5),
+    ],
+    "audit names": lambda p: p.monitor.audit_names(),
+    "tags": lambda p: [p.monitor.tags(), p.monitor.tags("cust")],
+    "queue previews": lambda p: [
+        Operator(p.scene.database).preview_pause_queue("default"),
+        Operator(p.scene.database).preview_set_limit("default", 3),
+    ],
     "audit of job": lambda p: p.monitor.audit_of_job(p.job),
     "log token": lambda p: p.monitor.log_token(),
     "log at time": lambda p: p.monitor.transitions_at(p.scene.now),
