@@ -14,7 +14,7 @@ from tests.packaging.files import ROOT
 SAYS = {
     "queues": ["paused ann", "At most 1 of its jobs run at once", "set_limit"],
     "retention": [],
-    "schedules": ["created", "At 02:30 every day - 5 next ticks", "triggered"],
+    "schedules": ["created", "hourly-check - ", "5 next ticks", "triggered"],
     "testing": ["both passed"],
     "workflows": ["running", "Every step runs again. 6", "retried 6", "restarted"],
     "tags": ["('tenant', 'acme') 1"],

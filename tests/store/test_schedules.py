@@ -19,7 +19,7 @@ from latchwork.errors import InvalidSchedule, InvalidValue, ValueTooLarge
 from latchwork.jobs import JobType
 from latchwork.maintenance.schedule_minter import ScheduleMinter
 from latchwork.schedule_views import SetOutcome, Tick, TickOutcome, TriggerOutcome
-from latchwork.store import schedules
+from latchwork.store import schedules, service_tables
 from latchwork.store.database import Database
 from latchwork.store.schema import jobs
 from latchwork.store.service_tables import schedule_ticks
@@ -73,7 +73,8 @@ class Shop:
                 store.end(job.id)
 
     def jobs(self) -> int:
-        return self.app.database.read(lambda c: c.scalar(select(func.count()).select_from(jobs)))
+        count = select(func.count()).select_from(jobs)
+        return self.app.database.read(lambda connection: connection.scalar(count) or 0)
 
 
 def backup(context: JobContext) -> None:
@@ -304,8 +305,8 @@ def test_a_schedule_of_a_zone_this_host_does_not_know_holds_up_no_other(shop: Sh
     shop.set("b")
     shop.app.database.write(
         lambda c: c.execute(
-            schedules.schedules.update()
-            .where(schedules.schedules.c.id == "a")
+            service_tables.schedules.update()
+            .where(service_tables.schedules.c.id == "a")
             .values(zone="Mars/Base")
         )
     )
