@@ -10,7 +10,7 @@ from uuid import UUID
 from latchwork.decisions.states import DependencyMode, JobState
 from latchwork.views import Graph, GraphNode
 from latchwork_console.formatting import visible
-from latchwork_console.graph_folding import Box, FoldedGraph, Link, fold, ranks_of
+from latchwork_console.graph_folding import Box, FoldedGraph, Link, fold, of_workflow, ranks_of
 from latchwork_console.graph_layout import Layouts
 from latchwork_console.graph_shapes import BOX_HEIGHT, Layout, Point, Shape
 
@@ -154,7 +154,7 @@ def draw(graph: Graph, layouts: Layouts) -> DrawnGraph:
         counts=_counts(folded.boxes),
         hidden_jobs=folded.hidden_jobs,
         truncated=folded.truncated,
-        of_workflow=graph.of_workflow,
+        of_workflow=of_workflow(graph),
     )
 
 

@@ -84,6 +84,11 @@ class FoldedGraph:
     truncated: bool
 
 
+def of_workflow(graph: Graph) -> bool:
+    """Whether a graph is of the members of a workflow, none of them in focus."""
+    return all(node.id != graph.focus for node in graph.nodes)
+
+
 def name_pattern(name: str) -> str:
     """A name with its numbers taken out, so that ``hash-01`` and ``hash-02`` read ``hash-#``."""
     return re.sub(r"\d+", "#", name)
@@ -106,7 +111,7 @@ def fold(graph: Graph) -> FoldedGraph:
     box_of = {node.id: place for place, group in enumerate(groups) for node in group}
     arrows = _arrows(graph.edges, box_of)
     ranks = ranks_of(len(groups), arrows)
-    starts = range(len(groups)) if graph.of_workflow else [box_of[graph.focus]]
+    starts = range(len(groups)) if of_workflow(graph) else [box_of[graph.focus]]
     kept = _nearest(list(arrows), starts=starts, ranks=ranks)
     new_place = {old: new for new, old in enumerate(kept)}
     boxes = tuple(
@@ -158,12 +163,12 @@ def _identical_siblings(graph: Graph) -> list[tuple[GraphNode, ...]]:
         parents[edge.child].add(edge.parent)
         children[edge.parent].add(edge.child)
 
-    of_workflow = graph.of_workflow
+    whole = of_workflow(graph)
     alike: dict[object, list[GraphNode]] = defaultdict(list)
     for node in sorted(graph.nodes, key=lambda node: node.sequence):
         pattern = None if node.step is None else name_pattern(node.step)
         relatives = (frozenset(parents[node.id]), frozenset(children[node.id]))
-        alone = relatives == (frozenset(), frozenset()) and not of_workflow
+        alone = relatives == (frozenset(), frozenset()) and not whole
         own = node.id if node.id == graph.focus or alone else None
         alike[(own, node.wire_name, pattern, node.mode, relatives)].append(node)
 

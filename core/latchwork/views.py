@@ -297,11 +297,6 @@ class Graph:
     edges: tuple[GraphEdge, ...]
     truncated: bool = False
 
-    @property
-    def of_workflow(self) -> bool:
-        """Whether these are the members of a workflow, none of them in focus."""
-        return all(node.id != self.focus for node in self.nodes)
-
 
 @dataclass(frozen=True, slots=True)
 class ActionPreview:

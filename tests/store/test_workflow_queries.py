@@ -128,7 +128,7 @@ def test_a_graph_has_the_members_in_enqueue_order_also_where_nothing_joins_them(
     assert {(edge.parent, edge.child) for edge in graph.edges} == {
         (started.jobs["a"], started.jobs["b"])
     }
-    assert graph.of_workflow
+    assert graph.focus == started.id
     assert not graph.truncated
     cut = flow.monitor.workflow_graph(started.id, limit=2)
     assert cut
