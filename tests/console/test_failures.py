@@ -15,6 +15,8 @@ from latchwork.maintenance.bulk_runner import BulkRunner
 from latchwork.maintenance.failure_grouper import FailureGrouper
 from latchwork.views import JobFilter
 from latchwork_console.console import Permission
+from latchwork_console.rendering import Surroundings
+from latchwork_console.routes import LIVE_VIEWS
 from latchwork_console.server import create_console
 from tests.console.worlds import ADDRESS, SAME_ORIGIN, World
 
@@ -280,3 +282,22 @@ def test_a_console_without_any_node_works_it_off(
         client.post("/jobs/cancel-matching", data=form, headers=SAME_ORIGIN)
         assert finished.wait(20)
     app.database.dispose()
+
+
+@pytest.mark.parametrize("view", ["failures", "operation"])
+def test_the_live_regions_say_what_the_page_says(world: World, view: str) -> None:
+    key = sort(world)
+    world.post(f"/failures/{key}/requeue")
+    work_off(world)
+    operation = only_operation(world)
+    console = world.client.app.state.console  # type: ignore[attr-defined]
+    around = Surroundings("", console.now(), frozenset(Permission), "here", None)
+    regions = LIVE_VIEWS[view].regions
+    assert regions is not None
+    told = regions(console, around, str(operation.id))
+    place = "/failures" if view == "failures" else f"/operations/{operation.id}"
+    page = world.client.get(place).text
+    for target in re.findall(r'hx-target="#([\w-]+)"', told):
+        assert f'id="{target}"' in page
+    assert ("Finished." in told) == (view == "operation")
+    assert regions(console, around, "nothing") == "" or view == "failures"

@@ -1,5 +1,6 @@
 """``/operations``: requeues and cancels of many jobs, how far each is and what it met."""
 
+from dataclasses import fields
 from uuid import UUID
 
 from starlette.exceptions import HTTPException
@@ -18,7 +19,6 @@ from latchwork_console.operation_contexts import (
     OperationRow,
     OperationsContext,
     progress_of,
-    reasons_of,
     sentence_of,
     words_of,
     words_of_filter,
@@ -44,30 +44,30 @@ def show_one(request: Request) -> Response:
     console = console_of(request)
     operation = operation_of(request)
     after = read_position(request.query_params, "after") or 0
-    found = console.app.monitor.bulk_members(operation.id, after=after, limit=PAGE_MEMBERS + 1)
-    members = found[:PAGE_MEMBERS]
     if wants_json(request):
+        members = console.app.monitor.bulk_members(operation.id, after=after, limit=PAGE_MEMBERS)
         return respond_json(
             operation_shape(operation) | {"members": [member_shape(one) for one in members]}
         )
     permitted = permits(request, PERMISSIONS[operation.action])
+    context = read_operation(console, operation, after, permitted=permitted)
+    return respond(request, page="pages/operation.html", context=context)
+
+
+def read_operation(
+    console: Console, operation: BulkOperation, after: int, *, permitted: bool
+) -> OperationContext:
+    """What the page of an operation shows, with its members from after number ``after`` on."""
+    monitor = console.app.monitor
+    found = monitor.bulk_members(operation.id, after=after, limit=PAGE_MEMBERS + 1)
+    members = found[:PAGE_MEMBERS]
     progress = progress_of(operation, canary_of(console, operation), permitted=permitted)
-    return respond(
-        request,
-        page="pages/operation.html",
-        context=OperationContext(
-            operation=operation,
-            sentence=progress.sentence,
-            reasons=reasons_of(operation),
-            canary=progress.canary,
-            permitted=permitted,
-            chips=job_chips(operation.job_filter),
-            members=tuple(
-                MemberRow(one, words_of(operation.action, one.outcome)) for one in members
-            ),
-            after=after,
-            next_after=members[-1].number if len(found) > len(members) else None,
-        ),
+    return OperationContext(
+        **{one.name: getattr(progress, one.name) for one in fields(progress)},
+        chips=job_chips(operation.job_filter),
+        members=tuple(MemberRow(one, words_of(operation.action, one.outcome)) for one in members),
+        after=after,
+        next_after=members[-1].number if len(found) > len(members) else None,
     )
 
 
@@ -98,7 +98,7 @@ def _regions(console: Console, around: Surroundings, subject: str) -> str:
     if operation is None:
         return ""
     permitted = PERMISSIONS[operation.action] in around.permissions
-    context = progress_of(operation, canary_of(console, operation), permitted=permitted)
+    context = read_operation(console, operation, 0, permitted=permitted)
     return console.renderer.render("partials/operation_regions.html", context, around)
 
 
