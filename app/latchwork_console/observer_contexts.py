@@ -15,7 +15,7 @@ from latchwork_console.console import Console, Permission
 POLICY_LABELS = {
     HistoryPolicy.OFF: "Off",
     HistoryPolicy.TRANSITIONS: "Transitions",
-    HistoryPolicy.TRANSITIONS_AND_FAILURE_DETAIL: "Transitions and failure detail",
+    HistoryPolicy.TRANSITIONS_AND_FAILURE_DETAIL: "With detail",
 }
 DEAD_SHOWN = 50
 

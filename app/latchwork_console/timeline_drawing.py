@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 from latchwork.decisions.states import JobState
 from latchwork.views import History, TransitionView
@@ -159,12 +160,11 @@ def attempts_of(history: History) -> tuple[Attempt, ...]:
 def _followed(history: History) -> Iterator[tuple[TransitionView, TransitionView | None, bool]]:
     """Each row, the one that followed it if that was logged, and whether it is known what did."""
     rows = history.transitions
-    for row, after in zip(rows, (*rows[1:], None), strict=True):
-        if after is None:
-            yield row, None, history.logged_to_end
-        else:
-            known = after.ordinal == row.ordinal + 1
-            yield row, after if known else None, known
+    for row, after in pairwise(rows):
+        known = after.ordinal == row.ordinal + 1
+        yield row, after if known else None, known
+    if rows:
+        yield rows[-1], None, history.logged_to_end
 
 
 def draw_timeline(history: History, now: datetime) -> Timeline | None:
