@@ -95,11 +95,21 @@ def judge(database: Database, testimony: Testimony, accepted: Sequence[UUID]) ->
     lines = testimony.lines()
     findings += [*witnessed(tables, lines), *told(tables, lines)]
     if not database.is_sqlite:
-        deadlocks = database.read(lambda connection: connection.scalar(DEADLOCKS))
-        findings += [f"{deadlocks} deadlocks"] if deadlocks else []
+        findings += database.read(deadlocks)
     return findings
 
 
+def deadlocks(connection: Connection) -> list[str]:
+    """What the server says of the deadlocks it met, if it is one of our own."""
+    if not connection.scalar(DEADLOCKS):
+        return []
+    lines = str(connection.scalar(SERVER_LOG)).splitlines()
+    places = [number for number, line in enumerate(lines) if "deadlock detected" in line]
+    return [f"deadlock: {' | '.join(lines[at : at + LINES_OF_ONE])}" for at in places or [0]]
+
+
+LINES_OF_ONE = 12
+SERVER_LOG = text("SELECT pg_read_file('log', 0, 100000000, true)")
 DEADLOCKS = text("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
 
 
