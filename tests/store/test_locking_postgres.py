@@ -1,5 +1,6 @@
 """Two connections held against each other at each lock: nothing stuck, nothing lost."""
 
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -7,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import event, select, text
 
 from latchwork.decisions.states import JobState
 from latchwork.errors import StoreBusy
@@ -151,6 +152,44 @@ def test_two_parents_of_one_child_that_end_together_count_both(
     assert done(reporting)[0].status is AnswerStatus.APPLIED
     released = S.SCHEDULED if first is S.SUCCEEDED else S.CANCELLED
     assert store.states(child, cleanup) == [released, S.SCHEDULED]
+
+
+def test_a_child_met_out_of_order_is_not_waited_for_while_later_ones_are_held(
+    postgres_store: Store, threads: ThreadPoolExecutor
+) -> None:
+    """Else who holds the earlier child and waits for the later one would wait for ever."""
+    store = postgres_store
+    engine = store.database.engine
+    parent = store.in_state(S.LEASED)
+    report = Report(store.hold(parent), SUCCESS)
+    with writing(engine) as enqueuer:
+        earlier = store.new_job(parent)
+        insert_jobs(enqueuer, [earlier], now=store.now)
+        later = store.enqueue(parent)
+        ending = threads.submit(store.report, report, wait=True)
+        until_waiting(store)  # it has seen the later child alone
+        reached, go_on = threading.Event(), threading.Event()
+
+        def stop_once(*arguments: Any) -> None:
+            if "FOR UPDATE OF" in arguments[2] and not reached.is_set():
+                reached.set()
+                go_on.wait(PATIENCE_SECONDS)
+
+        event.listen(engine, "before_cursor_execute", stop_once)
+    assert reached.wait(PATIENCE_SECONDS)  # it holds the parent and the later child
+    with writing(engine) as other:
+        lock(other, earlier.id)
+        waiting = threads.submit(lock, other, later)
+        until_waiting(store)
+        go_on.set()
+        done(waiting)
+    assert done(ending)[0].status is AnswerStatus.APPLIED
+    assert store.states(earlier.id, later) == [S.SCHEDULED, S.SCHEDULED]
+    assert store.database.retries == {"order": 1}
+
+
+def lock(connection: Any, job_id: UUID) -> None:
+    connection.execute(select(schema.jobs).where(schema.jobs.c.id == job_id).with_for_update())
 
 
 def test_a_batch_applies_what_is_free_and_sets_aside_what_is_not(postgres_store: Store) -> None:

@@ -17,6 +17,7 @@ from latchwork.decisions.states import DependencyMode
 from latchwork.decisions.transitions import CANCELLED_WAITING, RELEASED
 from latchwork.store.dialects import BIG, BatchWrite, array, in_array
 from latchwork.store.moves import Cause, LockedJob, Move, lock_jobs
+from latchwork.store.races import LostRace
 from latchwork.store.schema import edges, jobs
 
 PARENT_FAILED = "parent_failed"
@@ -77,16 +78,20 @@ def lock_below(
     """Lock every child that ending ``ended`` may touch, reading again until nothing grows.
 
     ``held`` are the rows locked so far and is added to. None, without ``wait``, when somebody else
-    has locked one of them.
+    has locked one of them. Rows are waited for in enqueue order alone: LostRace when a newcomer
+    stands before a row that is held already and somebody else has it.
     """
     while True:
         reach = read_reach(connection, ended, failed)
         missing = {edge.child for edge in reach} - held.keys()
         if not missing:
             return reach
-        rows = lock_jobs(connection, missing, wait=wait)
+        in_order = min(missing) > max(held)
+        rows = lock_jobs(connection, missing, wait=wait and in_order)
         held.update((row.sequence, row) for row in rows)
         if len(rows) < len(missing):
+            if wait:
+                raise LostRace("order")
             return None
 
 
