@@ -1,0 +1,1 @@
+"""What the contract says and what went wrong elsewhere, each with the tests that hold us to it."""

@@ -1,0 +1,1 @@
+"""Mutation testing of the decisions: every change to them must fail a test."""

@@ -1,0 +1,367 @@
+"""A world: one database in memory, some nodes, operators and faults, in one thread and no time."""
+
+import hashlib
+import heapq
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from random import Random
+from typing import Any, TypeVar
+from uuid import UUID
+
+from sqlalchemy import Connection, select
+
+from latchwork.clock import SystemClock
+from latchwork.decisions.retention import Retention
+from latchwork.decisions.retries import RetryPolicy
+from latchwork.decisions.states import DependencyMode
+from latchwork.decisions.workflows import RetryScope
+from latchwork.errors import DuplicateJob, LatchworkError, StoreUnavailable, UnknownParent
+from latchwork.settings import Settings
+from latchwork.store import (
+    counter_folding,
+    operator_actions,
+    purging,
+    queue_actions,
+    schema,
+    workflow_actions,
+)
+from latchwork.store.database import Database
+from latchwork.store.enqueueing import NewJob, insert_jobs
+from latchwork.store.workflow_retry import retry_workflow
+from latchwork.store.workflow_rows import insert_workflow
+from tests.simulation.node import VirtualNode
+from tests.simulation.oracles import Oracles
+from tests.simulation.plan import FAULTS_UNTIL, QUEUES, Plan, Step
+
+T = TypeVar("T")
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+REST_WITHIN = 600.0
+"""Seconds in which a healed world must come to rest."""
+LOOK_SECONDS = 1.0
+RETENTION = Retention(done=timedelta(seconds=5), failed=timedelta(seconds=10))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a world."""
+
+    findings: tuple[str, ...]
+    fingerprint: str
+    reached: Counter[str]
+    steps: int
+
+
+class WorldClock(SystemClock):
+    """The store's clock: it follows the world's time and is stepped by faults."""
+
+    def __init__(self, world: "World") -> None:
+        super().__init__()
+        self._world = world
+
+    def now(self) -> datetime:
+        """The store's time."""
+        return self._world.now()
+
+    def monotonic(self) -> float:
+        """Seconds since the world began."""
+        return self._world.at
+
+
+class World:
+    """Everything that happens in one simulated world."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.at = 0.0
+        self.reached: Counter[str] = Counter()
+        self.database = empty_database()
+        self.database.clock = WorldClock(self)
+        self.oracles = Oracles(self)
+        self._clock_step = 0.0
+        self._furthest_step = 0.0
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._number = 0
+        self._steps = 0
+        self._outage_until = 0.0
+        self._healed = False
+        self._behaviours: dict[UUID, str] = {}
+        self._nodes = [VirtualNode(self, number, 0) for number in range(plan.nodes)]
+        self._lives = [0] * plan.nodes
+        self._calls = self.chance("calls")
+
+    def run(self) -> Verdict:
+        """Let the plan happen, heal the world, and see it come to rest."""
+        for step in self.plan.steps:
+            self.later(step.at, lambda step=step: self._do(step))  # type: ignore[misc]
+        self.later(FAULTS_UNTIL, self._heal)
+        self.later(3, self._fold)
+        try:
+            self._until(FAULTS_UNTIL + 0.001)
+            self._audit("when the faults were over")
+            while not self._at_rest():
+                if self.at > FAULTS_UNTIL + REST_WITHIN:
+                    self.oracles.found("stuck: " + ", ".join(self._live_jobs()))
+                    break
+                self._until(self.at + LOOK_SECONDS)
+            self._audit("at rest")
+        except AssertionError as broken:
+            self.oracles.found(f"broke: {broken}")
+        return Verdict(tuple(self.oracles.findings), self._fingerprint(), self.reached, self._steps)
+
+    # Time.
+
+    def now(self) -> datetime:
+        """The time of the store's clock."""
+        return START + timedelta(seconds=round(self.at + self._clock_step, 6))
+
+    def later(self, seconds: float, act: Callable[[], None]) -> None:
+        """Do something later."""
+        self._number += 1
+        heapq.heappush(self._agenda, (self.at + seconds, self._number, act))
+
+    def chance(self, name: str) -> Random:
+        """Chance of its own for everything that has a name."""
+        return Random(f"{self.plan.seed} {name}")  # noqa: S311
+
+    def note(self, reached: str) -> None:
+        """Something was reached that the coverage report counts."""
+        self.reached[reached] += 1
+
+    def _until(self, until: float) -> None:
+        while self._agenda and self._agenda[0][0] <= until:
+            self.at, _, act = heapq.heappop(self._agenda)
+            self._steps += 1
+            act()
+            if self.oracles.findings:
+                raise AssertionError("an oracle spoke")
+        self.at = until
+
+    # The store, and what keeps it from answering.
+
+    def ask(self, work: Callable[[Connection], T], chance: Random) -> T | Exception:
+        """One transaction; an outage, or a lost answer after it was carried out, is an error."""
+        lost = StoreUnavailable("the connection was cut")
+        if not self._healed:
+            if self.at < self._outage_until:
+                self.note("no answer: outage")
+                return lost
+            if chance.random() < self.plan.lost_answers / 2:
+                self.note("no answer: before the commit")
+                return lost
+        try:
+            answer = self.database.write(work)
+        except LatchworkError as error:
+            return error
+        except AssertionError:
+            raise
+        except Exception as error:  # noqa: BLE001
+            self.oracles.found(f"raw error left the store: {type(error).__name__}: {error}")
+            return error
+        if not self._healed and chance.random() < self.plan.lost_answers / 2:
+            self.note("no answer: after the commit")
+            return lost
+        return answer
+
+    # The plan's steps.
+
+    def _do(self, step: Step) -> None:
+        self.note(f"step: {step.kind}")
+        values = step.values
+        match step.kind:
+            case "enqueue":
+                self._enqueue(values["jobs"], None)
+            case "workflow":
+                self._enqueue(values["jobs"], self.workflow_id(values["workflow"]))
+            case "crash" | "freeze" | "stop":
+                self._trouble(step.kind, **values)
+            case "outage":
+                self._outage_until = self.at + values["seconds"]
+            case "step clock":
+                self._clock_step += values["seconds"]
+                self._furthest_step = max(self._furthest_step, self._clock_step)
+                self.oracles.clock_stepped()
+            case "purge":
+                self._purge()
+            case _:
+                self._operate(step.kind, values)
+
+    def _enqueue(self, specs: list[dict[str, Any]], workflow_id: UUID | None) -> None:
+        new = [self._new_job(spec, workflow_id) for spec in specs]
+
+        def insert(connection: Connection) -> None:
+            if workflow_id is not None:
+                insert_workflow(connection, workflow_id, name="w", now=self.now())
+            insert_jobs(connection, new, now=self.now())
+
+        answer = self.ask(insert, self._calls)
+        for _ in range(20):  # the client asks again under the same ids
+            if not isinstance(answer, StoreUnavailable):
+                break
+            answer = self.ask(insert, self._calls)
+        if answer is None or isinstance(answer, DuplicateJob):
+            self.oracles.enqueued([job.id for job in new])
+            for queue in {job.queue for job in new}:
+                self._hint(queue)
+        elif isinstance(answer, UnknownParent):
+            self.note("enqueue: unknown parent")
+        elif not isinstance(answer, StoreUnavailable):
+            self.oracles.found(f"enqueue answered {answer!r}")
+
+    def _new_job(self, spec: dict[str, Any], workflow_id: UUID | None) -> NewJob:
+        job_id = self.job_id(spec["number"])
+        self._behaviours[job_id] = spec["behaviour"]
+        mode = DependencyMode.ON_ANY_TERMINAL if spec["any_terminal"] else DependencyMode.ON_SUCCESS
+        policy = RetryPolicy(max_attempts=spec["max_attempts"], base_seconds=spec["base_seconds"])
+        return NewJob(
+            id=job_id, wire_name="known", queue=spec["queue"], payload=str(spec["number"]),
+            retry=policy, due_at=self.now() + timedelta(seconds=spec["due_in"]),
+            parents=tuple(self.job_id(number) for number in spec["parents"]), mode=mode,
+            workflow_id=workflow_id, step=None if workflow_id is None else str(spec["number"]),
+        )  # fmt: skip
+
+    def _hint(self, queue: str) -> None:
+        for node in self._nodes:
+            for _ in range(self._calls.choice((0, 1, 1, 2))):  # lost, or told twice
+                node.hint(queue)
+
+    def _trouble(self, kind: str, node: int, seconds: float) -> None:
+        number = node % self.plan.nodes
+        life = self._nodes[number]
+        if kind == "freeze":
+            life.frozen_until = max(life.frozen_until, self.at + seconds)
+            return
+        if kind == "stop" and life.alive:
+            life.later(0, life.stop)
+        else:
+            life.alive = False
+        self.later(seconds + 5.0 * (kind == "stop"), lambda: self._restart(number))
+
+    def _restart(self, number: int) -> None:
+        self._nodes[number].alive = False
+        self._lives[number] += 1
+        self._nodes[number] = VirtualNode(self, number, self._lives[number])
+
+    def _operate(self, kind: str, values: dict[str, Any]) -> None:
+        actor, now = "ann", self.now()
+
+        def act(connection: Connection) -> Any:
+            match kind:
+                case "cancel":
+                    job = self.job_id(values["number"])
+                    return operator_actions.cancel(connection, job, actor=actor, now=now)
+                case "requeue":
+                    job = self.job_id(values["number"])
+                    return operator_actions.requeue(connection, job, actor=actor, now=now)
+                case "pause":
+                    return queue_actions.pause(connection, values["queue"], actor=actor, now=now)
+                case "resume":
+                    return queue_actions.resume(connection, values["queue"], actor=actor, now=now)
+                case "limit":
+                    queue, limit = values["queue"], values["limit"]
+                    return queue_actions.set_limit(connection, queue, limit, actor=actor, now=now)
+                case "cancel workflow":
+                    workflow = self.workflow_id(values["workflow"])
+                    return workflow_actions.cancel_workflow(
+                        connection, workflow, actor=actor, now=now
+                    )
+                case _:
+                    workflow, scope = self.workflow_id(values["workflow"]), values["scope"]
+                    return retry_workflow(
+                        connection, workflow, scope=RetryScope(scope), actor=actor, now=now
+                    )
+
+        answer = self.ask(act, self._calls)
+        outcome = getattr(answer, "outcome", None)
+        state = getattr(answer, "state", None)
+        told = f" ({state.value})" if state is not None else ""
+        self.note(f"{kind}: {outcome.value if outcome else type(answer).__name__}{told}")
+
+    def _purge(self) -> None:
+        now = self.now()
+        groups = self.database.read(purging.find, RETENTION, now=now).groups
+        if groups:
+            purged = self.database.write(purging.purge, groups, RETENTION, now=now)
+            self.note("purged" if purged else "purged nothing")
+
+    def _fold(self) -> None:
+        self.database.write(counter_folding.fold, now=self.now())
+        self.later(3, self._fold)
+
+    def _heal(self) -> None:
+        self._healed = True
+        # The clock is put right: what was due by it at its furthest is due soon.
+        self._clock_step = self._furthest_step
+        self.oracles.clock_stepped()
+        for number, node in enumerate(self._nodes):
+            node.frozen_until = min(node.frozen_until, self.at)
+            if not node.alive:
+                self._restart(number)
+        for queue in QUEUES:
+            self._operate("resume", {"queue": queue})
+            self._operate("limit", {"queue": queue, "limit": None})
+
+    # The end.
+
+    def job_id(self, number: int) -> UUID:
+        """The id of the plan's job of this number."""
+        return UUID(int=(self.plan.seed << 32) + number + 1)
+
+    def workflow_id(self, number: int) -> UUID:
+        """The id of the plan's workflow of this number."""
+        return UUID(int=(1 << 100) + (self.plan.seed << 32) + number)
+
+    def behaviour(self, job_id: UUID) -> str:
+        """How the job's handler behaves."""
+        return self._behaviours[job_id]
+
+    def _at_rest(self) -> bool:
+        return not self._live_jobs()
+
+    def _live_jobs(self) -> list[str]:
+        live = schema.jobs.c.terminal_at.is_(None)
+        statement = select(schema.jobs.c.payload, schema.jobs.c.state).where(live)
+        rows = self.database.read(lambda connection: connection.execute(statement).all())
+        return [f"job {row.payload} is {row.state}" for row in rows]
+
+    def _audit(self, when: str) -> None:
+        for sentence in self.database.read(self.oracles.audit):
+            self.oracles.found(f"{when}: {sentence}")
+
+    def _fingerprint(self) -> str:
+        def read(connection: Connection) -> str:
+            digest = hashlib.sha256()
+            for table in (schema.transitions, schema.jobs, schema.edges, schema.audit):
+                for row in connection.execute(select(table).order_by(*table.primary_key.columns)):
+                    digest.update(repr(row).encode())
+            return digest.hexdigest()
+
+        return self.database.read(read)
+
+
+@cache
+def _database() -> tuple[Database, sqlite3.Connection]:
+    """The one database in memory of this process, and what it looks like when it is empty."""
+    database = Database("sqlite://", Settings(sqlite_synchronous="NORMAL"))
+    database.prepare()
+    template = sqlite3.connect(":memory:")
+    _driver(database).backup(template)
+    return database, template
+
+
+def empty_database() -> Database:
+    """The database, with a schema and nothing else."""
+    database, template = _database()
+    template.backup(_driver(database))
+    return database
+
+
+def _driver(database: Database) -> sqlite3.Connection:
+    with database.engine.connect() as connection:
+        driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
