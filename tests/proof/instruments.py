@@ -17,6 +17,7 @@ from tests.boundary.walk import walking
 from tests.crash_images.images import problems, take_images
 from tests.packaging.files import ROOT
 from tests.postgres_server import postgres_instance
+from tests.simulation.running import run_seeds
 from tests.torture.kills import kill_batch
 from tests.torture.outages import backend_batch, cut_batch, restart_batch
 from tests.torture.runs import Batch, empty_database
@@ -61,6 +62,14 @@ def database_of(kind: str) -> "Iterator[str]":
 
 
 PAIRS = list(product(OPERATIONS, repeat=2))
+
+
+def simulate(done: int, most: int) -> Step:
+    """The worlds of the next seeds; `python -m tests.simulation --replay SEED` runs one again."""
+    summary = run_seeds(done, most)
+    findings = [f"seed {seed}: {first}" for seed, (first, *_) in summary.failures.items()]
+    detail = f"seeds from {done:,}, {summary.steps:,} steps"
+    return Step(summary.worlds, findings, len(summary.failures), detail)
 
 
 def walk_boundaries(kind: str, done: int, most: int) -> Step:
@@ -167,6 +176,7 @@ SUITES = (
 )
 
 INSTRUMENTS = (
+    Instrument("F1", "simulated worlds", 20_000, 50, simulate),
     *(
         Instrument("F3", f"boundary walk, {kind}", len(PAIRS), 33, partial(walk_boundaries, kind))
         for kind in KINDS

@@ -62,6 +62,7 @@ No failure in n runs leaves a failure rate of at most 3/n, at 95 % confidence.
 
 ## The instruments
 
+- `tests/simulation`: nodes, operators and faults over virtual time, all from one seed.
 - `tests/boundary`: one operation is stopped before each of its statements and another runs there;
   both must end as one of their two orders would.
 - `tests/crash_images`: what a crash would leave of a SQLite file is opened and audited.
