@@ -105,8 +105,8 @@ def run_batch(
             if scene.working():
                 batch.faults = faults(scene)
         finally:
+            cluster.heal()  # first: a frozen node may hold what a caller waits for
             load.stop()
-            cluster.heal()
         database.dispose()  # what the judge held open was cut off like everybody else
         batch.findings += load.findings
         batch.findings += drain(database) or wait_for_observer(database)
