@@ -24,6 +24,17 @@ WORKER_OUTCOMES = "worker/test_outcomes.py::"
 SHUTDOWN = "worker/test_shutdown.py::"
 LOST = "worker/test_lost_leases.py::"
 
+RETRY = "store/test_workflow_retry.py::"
+WORKFLOWS = "store/test_workflows.py::"
+WORKFLOW_ACTIONS = "store/test_workflow_actions.py::"
+QUEUES = "store/test_queue_actions.py::"
+HISTORY = "store/test_history_policy.py::"
+OBSERVERS = "store/test_observers.py::"
+DELIVERIES = "store/test_deliveries.py::"
+PURGE = "store/test_purging.py::"
+SCHEDULES = "store/test_schedules.py::"
+BULK = "store/test_bulk_operations.py::"
+
 MACHINE = (
     Proof("2 B1", "Without live parents a job is born Scheduled, due as given.",
           (BIRTHS + "test_b1_a_job_without_parents_is_scheduled_and_due_as_given",
@@ -57,6 +68,9 @@ MACHINE = (
           (EXPIRY + "test_a_lapsed_lease_at_the_ceiling_dead_letters_and_says_whose_it_was",)),
     Proof("2 edges 10, 11", "Requeue gives a new life.",
           (MOVES + "test_edges_10_and_11_requeue_gives_a_new_life",)),
+    Proof("2 edge 12", "A workflow retry gives ended members a new life.",
+          (RETRY + "test_a_retry_moves_the_members_of_its_scope_and_runs_to_the_end",
+           RETRY + "test_a_moved_member_begins_anew_but_for_what_makes_it_the_same_job")),
     Proof("2 no other edge", "Nothing else moves a job; a refused call writes nothing.",
           (MOVES + "test_no_other_call_moves_a_job_and_a_refused_one_writes_nothing",
            MOVES + "test_a_terminal_job_is_not_swept_renewed_or_settled_again")),
@@ -133,6 +147,12 @@ WORK = (
            CLAIMS + "test_two_claimers_never_get_the_same_job",
            CLAIMS + "test_a_paused_queue_gives_nothing_until_it_is_resumed",
            CLAIMS + "test_a_limit_of_one_lets_one_job_run_whoever_claims_at_once")),
+    Proof("4 pause and limit", "Once answered, no claim that breaks them commits.",
+          (QUEUES + "test_a_pause_waits_for_the_claim_under_way_and_no_later_one_commits",
+           QUEUES + "test_a_claim_waits_for_the_pause_under_way_and_obeys_it",
+           QUEUES + "test_a_limit_waits_for_the_claim_under_way_and_counts_its_jobs",
+           "worker/test_queue_limits.py"
+           "::test_four_nodes_never_go_beyond_the_limit_in_force_while_it_changes")),
     Proof("4 sweep", "Writes only where claim number and expiry are as it read them.",
           (EXPIRY + "test_a_sweep_writes_only_where_claim_and_expiry_are_as_it_read_them",)),
     Proof("4 heartbeats", "A thread of their own; never wait for a row; never renew what lapsed.",
@@ -180,6 +200,48 @@ WORK = (
     Proof("5 failure detail", "Cut on a code point, cleaned for any database, never fatal.",
           (WORKER_OUTCOMES + "test_failure_texts_are_cut_and_cleaned_for_any_database",
            WORKER_OUTCOMES + "test_an_exception_that_cannot_be_shown_is_described")),
+    Proof("5 history policy", "Off leaves a hole in which ordinals count on; nothing else stops.",
+          (HISTORY + "test_off_leaves_a_hole_and_ordinals_count_on",
+           HISTORY + "test_off_everything_but_the_log_goes_on",
+           HISTORY + "test_off_is_refused_while_an_observer_is_active")),
+    Proof("5 purge", "Children first, workflows whole, counts exact, observers waited for.",
+          (PURGE + "test_a_job_goes_at_the_end_of_its_window_and_not_before",
+           PURGE + "test_a_parent_stays_with_its_output_while_a_descendant_is_stored",
+           PURGE + "test_members_of_a_workflow_go_together_from_the_latest_end",
+           PURGE + "test_a_row_that_an_active_observer_has_not_passed_keeps_its_job",
+           PURGE + "test_counts_stay_exact_before_and_after_the_fold")),
+    Proof("6 graph", "Stored whole or not at all; steps may be appended, edges never change.",
+          (WORKFLOWS + "test_a_workflow_that_is_rolled_back_leaves_nothing",
+           WORKFLOWS + "test_appended_steps_wait_for_each_other_and_for_stored_ones",
+           WORKFLOWS
+           + "test_appended_steps_that_do_not_fit_are_refused_and_nothing_is_written")),
+    Proof("6 status", "Always derived from the members.",
+          ("store/test_workflow_queries.py"
+           "::test_the_status_of_each_workflow_is_derived_from_its_members",)),
+    Proof("6 retry", "Refused while a member is live; only edges between moved members open.",
+          (RETRY + "test_a_retry_is_refused_while_a_member_is_live_and_says_which",
+           RETRY + "test_only_edges_between_moved_members_open_again",
+           RETRY + "test_dependents_outside_the_workflow_stay_as_they_are_and_are_named",
+           RETRY
+           + "test_each_moved_member_has_one_log_row_and_one_audit_row_in_enqueue_order")),
+    Proof("6 restart and cancel", "A new workflow of the same steps, linked; every live member.",
+          (WORKFLOW_ACTIONS + "test_a_restart_is_linked_both_ways_and_keeps_name_and_input",
+           WORKFLOW_ACTIONS + "test_a_cancel_ends_what_waits_and_asks_what_runs")),
+    Proof("7 observers", "At least once, in order per job, under a lease, until retired.",
+          (OBSERVERS + "test_a_new_observer_starts_at_the_end_of_the_log_unless_told",
+           OBSERVERS + "test_a_dispatcher_that_lost_its_lease_writes_nothing",
+           OBSERVERS + "test_an_observer_is_active_for_seven_days_after_its_last_registration",
+           DELIVERIES + "test_a_row_in_back_off_holds_back_only_later_rows_of_its_own_job",
+           DELIVERIES + "test_after_ten_failures_a_delivery_is_dead_and_the_next_row_follows",
+           DELIVERIES + "test_calls_that_end_their_process_are_counted_apart_and_alone")),
+    Proof("8 schedules", "Ticks mint once; overlaps and outages are skipped in sight.",
+          (SCHEDULES + "test_two_nodes_never_mint_the_same_tick_twice",
+           SCHEDULES + "test_a_tick_that_would_overlap_is_skipped_in_sight",
+           SCHEDULES + "test_a_trigger_is_audited_and_leaves_the_ticks_as_they_are")),
+    Proof("8 many jobs", "One operation, each job acted on once, with its own audit row.",
+          (BULK + "test_every_matching_job_is_requeued_with_its_own_audit_row",
+           BULK
+           + "test_a_crash_before_any_statement_loses_no_member_and_takes_none_twice")),
     Proof("9 bounds", "Exactly at the bound is fine, one more is refused by name.",
           (OUTPUTS + "test_payloads_and_outputs_are_kept_byte_for_byte_up_to_their_bounds",
            "jobs/test_bind.py"

@@ -25,6 +25,11 @@ STREAMS = "console/test_streams.py::"
 PARAMETERS = "console/test_parameters.py::"
 JOB_PAGE = "console/test_job_page.py::"
 
+PURGE = "store/test_purging.py::"
+PURGE_RACES = "store/test_purge_races.py::"
+SCHEDULES = "store/test_schedules.py::"
+RECURRENCE = "decisions/test_recurrence.py::"
+
 LEASES = (
     Proof("B01", "A sweep writes nothing to a job that was finished or claimed since it looked.",
           (EXPIRY + "test_a_sweep_writes_only_where_claim_and_expiry_are_as_it_read_them",)),
@@ -92,6 +97,10 @@ PROCESSES = (
           "A job let go after the grace time counts its attempt: the contract counts every claim."),
     Proof("B27", "A killed child process is replaced and the others stay.",
           ("worker/test_processes.py::test_a_killed_process_is_replaced_and_the_others_stay",)),
+    Proof("B28", "Minters that are stopped or race leave each tick minted once or not at all.",
+          (SCHEDULES + "test_two_nodes_never_mint_the_same_tick_twice",
+           SCHEDULES
+           + "test_a_decision_on_what_was_read_before_another_node_decided_writes_nothing")),
     Proof("B29", "A stopped node's job frees its queue's slot at once.",
           (SHUTDOWN
            + "test_after_the_grace_time_a_heeding_handler_is_let_go_and_runs_again_elsewhere",
@@ -118,6 +127,10 @@ DATABASES = (
     Proof("B36", "Any mix of writes ends without a deadlock.",
           ("store/test_locking_load.py"
            "::test_a_random_load_ends_without_a_deadlock_and_with_a_clean_audit",)),
+    Proof("B37", "Purges and requeues at once: nothing fails, and nothing requeued is purged.",
+          (PURGE_RACES + "test_nothing_is_purged_twice_by_two_nodes",
+           PURGE_RACES + "test_a_purge_decides_again_once_it_holds_the_rows",
+           PURGE_RACES + "test_a_requeue_that_comes_after_the_purge_finds_no_job")),
     Proof("B38", "A claim reads its queue's due jobs by their index, whatever else is stored.",
           (PLANS + "test_no_read_scans_a_big_table",)),
     Proof("B39", "A listener that was cut off comes back; polling covers the time between.",
@@ -127,9 +140,23 @@ DATABASES = (
           "pooler is not part of the suite."),
     Proof("B41", "A database that refuses writes for a while is met like one that is away.",
           ("worker/test_faults.py::test_a_node_goes_on_when_claims_fail_for_a_while",)),
+    Proof("B42", "Any number of nodes mint a tick once.",
+          (SCHEDULES + "test_two_nodes_never_mint_the_same_tick_twice",)),
     Proof("B43", "No action is decided by an earlier reading.",
           ("store/test_cancel.py"
            "::test_of_two_operators_at_once_one_wins_and_the_other_is_told_what_it_met",)),
+)  # fmt: skip
+
+TIME = (
+    Proof("B44", "Ticks around both switches are those of a written table, in several zones.",
+          (RECURRENCE + "test_ticks_are_those_of_the_golden_table_forwards_and_backwards",
+           RECURRENCE + "test_a_nightly_schedule_ticks_once_on_every_local_day_of_a_year",
+           RECURRENCE + "test_every_half_hour_counts_real_time_through_a_year")),
+    Proof("B45", "A clock that jumps ten years mints at most once, in bounded work.",
+          (SCHEDULES + "test_a_clock_that_jumps_ten_years_mints_at_most_once",
+           RECURRENCE + "test_ten_years_of_outage_of_every_second_are_bounded_work")),
+    Proof("B46", "A clock that steps back over a tick mints it once.",
+          (SCHEDULES + "test_a_clock_that_steps_back_over_a_tick_mints_it_once",)),
 )  # fmt: skip
 
 DATA = (
@@ -161,6 +188,9 @@ GRAPHS = (
            "::test_what_a_crash_leaves_of_a_file_is_sound_and_legal",)),
     Proof("B55", "Sixteen parents that end at the same instant release their child once.",
           (RACES + "test_sixteen_parents_that_end_at_once_release_their_child_once",)),
+    Proof("B56", "A parent stays with its output while a child that waits is stored.",
+          (PURGE + "test_a_parent_stays_with_its_output_while_a_descendant_is_stored",
+           PURGE + "test_a_child_that_waits_for_another_parent_finds_both")),
     Proof("B57", "An unknown parent, oneself and a cycle are refused.",
           (ODD + "test_an_unknown_parent_and_itself_as_parent_are_refused",
            ODD + "test_a_workflow_that_cannot_be_stored_writes_nothing")),
@@ -175,6 +205,14 @@ GRAPHS = (
     Proof("B60", "A cancelled branch counts as ended for the join behind it.",
           (LATCHES
            + "test_the_cascade_stops_at_an_any_terminal_child_which_is_released",)),
+)  # fmt: skip
+
+OBSERVERS = (
+    Proof("B61", "An observer sees the state it is told of or a later one, and every row.",
+          ("worker/test_observers.py"
+           "::test_an_observer_sees_the_state_it_is_told_of_or_a_later_one",
+           "store/test_observer_completeness.py"
+           "::test_every_committed_row_is_delivered_in_order_and_nothing_stalls")),
 )  # fmt: skip
 
 CONSOLE = (
@@ -202,4 +240,6 @@ CONSOLE = (
           (SECURITY + "test_every_answer_carries_the_security_headers",)),
 )  # fmt: skip
 
-SCENARIOS = (*LEASES, *PROCESSES, *DATABASES, *DATA, *GRAPHS, *CONSOLE)
+SCENARIOS = (
+    *LEASES, *PROCESSES, *DATABASES, *TIME, *DATA, *GRAPHS, *OBSERVERS, *CONSOLE,
+)  # fmt: skip

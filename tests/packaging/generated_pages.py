@@ -5,6 +5,7 @@ from collections.abc import Callable
 from latchwork.decisions.states import JobState
 from latchwork.decisions.transitions import EDGES, Edge
 from latchwork.settings import Settings
+from tests.conformance.page import conformance
 from tests.packaging.files import ROOT
 from tests.proof.page import reliability
 
@@ -104,6 +105,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/state-machine.md": state_machine,
     "docs/settings.md": settings,
     "docs/reliability.md": reliability,
+    "docs/conformance.md": lambda: conformance(NOTICE),
 }
 
 

@@ -55,8 +55,8 @@ def draw(seed: int) -> Plan:
     """The world of a seed."""
     chance = Random(f"plan {seed}")  # noqa: S311
     jobs, workflows, steps = 0, 0, []
-    for _ in range(chance.randint(25, 50)):
-        at = round(chance.uniform(0, FAULTS_UNTIL), 3)
+    moments = [round(chance.uniform(0, FAULTS_UNTIL), 3) for _ in range(chance.randint(25, 50))]
+    for at in sorted(moments):
         kind = chance.choice(_KINDS)
         values: dict[str, Any] = {}
         if kind == "enqueue":
@@ -79,7 +79,7 @@ def draw(seed: int) -> Plan:
         skew_seconds=chance.choice((0.0, 0.0, 0.2)),
         lost_answers=chance.choice((0.0, 0.02, 0.1)),
         weighted=chance.random() < 0.5,
-        steps=tuple(sorted(steps, key=lambda step: step.at)),
+        steps=tuple(steps),
     )
 
 
