@@ -16,7 +16,7 @@ from latchwork.decisions.leases import SUSPECT_LAPSES, Hold
 from latchwork.decisions.retries import RetryPolicy
 from latchwork.decisions.states import JobState
 from latchwork.decisions.transitions import CLAIMED
-from latchwork.store import counters, log_writing
+from latchwork.store import log_writing
 from latchwork.store.column_types import UtcTime
 from latchwork.store.dialects import BIG, BatchWrite, locking
 from latchwork.store.policies import decode_policy
@@ -147,16 +147,15 @@ def claim(
     times = [max(now, job.state_since) for job in chosen]
     sequences, count = [job.sequence for job in chosen], len(chosen)
     values: list[Sequence[Any]] = [sequences, times, [worker_id] * count, [expires_at] * count]
-    _claim_statement(connection.dialect.name).execute(connection, values)
+    at_times = list(zip(chosen, times, strict=True))
     log_writing.append(
-        connection, [_log_row(job, at, worker_id) for job, at in zip(chosen, times, strict=True)]
-    )
-    counters.append(
         connection,
+        [_log_row(job, at, worker_id) for job, at in at_times],
         [
             (job.queue, job.wire_name, CLAIMED.source, CLAIMED.target, at, job.state_since)
-            for job, at in zip(chosen, times, strict=True)
+            for job, at in at_times
         ],
+        (_claim_statement(connection.dialect.name), values),
     )
     return [_claimed(job, expires_at) for job in chosen]
 

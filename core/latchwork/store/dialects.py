@@ -7,6 +7,7 @@ SQLite, so that a statement's text does not depend on the number of rows and is 
 import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import repeat
 from types import SimpleNamespace
 from typing import Any
@@ -40,6 +41,9 @@ DUE_CHANNEL = "latchwork_due"
 """The channel of PostgreSQL's wake-up hints; the payload is the queue's name."""
 
 BIG = BigInteger()
+
+Values = Sequence[Sequence[Any]]
+"""The columns of a batch of rows: one sequence of equal length for each."""
 
 _SQLITE = sqlite.dialect()
 _LOCK_SPACE = 0x4C41  # one half of our advisory lock keys, so that they meet nobody else's
@@ -107,7 +111,8 @@ class BatchWrite:
 
     ``build`` makes the statement from the row's columns (attributes named like ``columns``). On
     PostgreSQL they are arrays and the statement runs once; SQLite runs it row by row, which is
-    faster there than unpacking JSON, in one call to the driver.
+    faster there than unpacking JSON, in one call to the driver. ``name`` tells the batches of
+    statements apart that are written together.
     """
 
     def __init__(
@@ -115,6 +120,7 @@ class BatchWrite:
         dialect: str,
         columns: Mapping[str, TypeEngine[Any]],
         build: Callable[[Any], Any],
+        name: str = "row",
     ) -> None:
         self._sqlite = dialect == "sqlite"
         if self._sqlite:
@@ -127,14 +133,13 @@ class BatchWrite:
                 (places.get(name), compiled.params[name]) for name in compiled.positiontup
             ]
         else:
-            self._batch = Batch(dialect, "row", columns)
-            self._statement = build(self._batch.rows.c)
+            self.batch = Batch(dialect, name, columns)
+            self.statement = build(self.batch.rows.c)
 
-    def execute(self, connection: Connection, values: Sequence[Sequence[Any]]) -> int:
+    def execute(self, connection: Connection, values: Values) -> int:
         """Write ``values``, one sequence of equal length per column; how many rows were met."""
         if not self._sqlite:
-            parameters = self._batch.parameters(values)
-            return connection.execute(self._statement, parameters).rowcount
+            return write_together(connection, [(self, values)])
         stored = [
             cells if encode is None else _encoded(cells, encode)
             for encode, cells in zip(self._encoders, values, strict=True)
@@ -145,6 +150,26 @@ class BatchWrite:
         # The shortest decides: constants repeat without end.
         rows = list(zip(*arguments))  # noqa: B905
         return connection.exec_driver_sql(self._text, rows).rowcount
+
+
+def write_together(connection: Connection, writes: Sequence[tuple[BatchWrite, Values]]) -> int:
+    """Carry out ``writes``, which touch different rows; how many rows the first one met.
+
+    On PostgreSQL they are one statement and so one round trip.
+    """
+    if is_sqlite(connection):
+        met = [write.execute(connection, values) for write, values in writes]
+        return met[0]
+    parameters: dict[str, Any] = {}
+    for write, values in writes:
+        parameters |= write.batch.parameters(values)
+    statement = _joined(*(write for write, _ in writes))
+    return connection.execute(statement, parameters).rowcount
+
+
+@cache
+def _joined(first: BatchWrite, *others: BatchWrite) -> Any:
+    return first.statement.add_cte(*(other.statement.cte(other.batch.name) for other in others))
 
 
 def _encoded(cells: Sequence[Any], encode: Callable[[Any], Any]) -> list[Any]:

@@ -13,7 +13,7 @@ from latchwork.decisions.dependencies import Birth, Parent, birth
 from latchwork.decisions.retries import RetryPolicy
 from latchwork.decisions.states import DependencyMode, JobState
 from latchwork.errors import DuplicateJob, UnknownParent
-from latchwork.store import counters, log_writing, names
+from latchwork.store import log_writing, names
 from latchwork.store.column_types import UtcTime, Word
 from latchwork.store.dialects import (
     Batch,
@@ -83,9 +83,9 @@ def insert_jobs(
             raise DuplicateJob(born.job.id)
     _insert_edges(connection, births, sequences)
     index_tags(connection, {sequences[born.job.id]: born.job.tags for born in births})
-    log_writing.append(connection, [_log_row(born, sequences, now) for born in births])
-    counters.append(
+    log_writing.append(
         connection,
+        [_log_row(born, sequences, now) for born in births],
         [(b.job.queue, b.job.wire_name, None, b.birth.edge.target, now, now) for b in births],
     )
     used = {

@@ -1,6 +1,6 @@
 """Appending to the transition log, under the history policy and the cap per job (section 5)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from operator import itemgetter
@@ -20,8 +20,9 @@ from sqlalchemy import (
 from latchwork.decisions.observers import ACTIVE_FOR
 from latchwork.decisions.states import HistoryPolicy, JobState
 from latchwork.decisions.transitions import Event
+from latchwork.store import counters
 from latchwork.store.column_types import UtcTime
-from latchwork.store.dialects import BIG, BatchWrite
+from latchwork.store.dialects import BIG, BatchWrite, Values, write_together
 from latchwork.store.observer_places import passed_by_all
 from latchwork.store.schema import State, facts, jobs, transitions
 
@@ -62,16 +63,29 @@ _COLUMNS: dict[str, Any] = {
 }
 
 
-def append(connection: Connection, rows: Sequence[LogRow]) -> None:
-    """Append ``rows`` in enqueue order, so that a parent's row stands before its children's."""
+def append(
+    connection: Connection,
+    rows: Sequence[LogRow],
+    passages: Iterable[counters.Passage],
+    update: tuple[BatchWrite, Values] | None = None,
+) -> int:
+    """Append ``rows`` to the log and ``passages`` to the ledger, together with ``update``.
+
+    Log rows stand in enqueue order, so that a parent's comes before its children's. Returns how
+    many rows ``update`` met.
+    """
     ordered = sorted(rows, key=itemgetter(0, 1))
-    columns = list(zip(*ordered, strict=True))
     detailed = any(row.failure_detail is not None for row in ordered)
     append_rows = _append_statement(connection.dialect.name, detailed=detailed)
-    append_rows.execute(connection, columns)
+    writes = [
+        (append_rows, list(zip(*ordered, strict=True))),
+        counters.entries(connection, passages),
+    ]
+    met = write_together(connection, writes if update is None else [update, *writes])
     over = {row.job_sequence: row.ordinal for row in ordered if row.ordinal >= KEPT_ROWS_PER_JOB}
     if over:
         drop_beyond_cap(connection, over, now=ordered[-1].at)
+    return met
 
 
 def drop_beyond_cap(connection: Connection, last: Mapping[int, int], *, now: datetime) -> None:
@@ -102,7 +116,7 @@ def _append_statement(dialect: str, *, detailed: bool) -> BatchWrite:
         source = select(*values.values()).where(policy() != HistoryPolicy.OFF.value)
         return insert(transitions).from_select(list(values), source, include_defaults=False)
 
-    return BatchWrite(dialect, _COLUMNS, build)
+    return BatchWrite(dialect, _COLUMNS, build, name="logged")
 
 
 @cache

@@ -20,7 +20,7 @@ from latchwork.decisions.transitions import LAPSED, LAPSED_AT_CEILING, Edge, Eve
 from latchwork.errors import StoreError
 from latchwork.store import counters, log_writing
 from latchwork.store.column_types import UtcTime
-from latchwork.store.dialects import BIG, BatchWrite, array, guard, in_array, locking
+from latchwork.store.dialects import BIG, BatchWrite, Values, array, guard, in_array, locking
 from latchwork.store.schema import State, jobs
 
 
@@ -139,12 +139,16 @@ def apply_moves(connection: Connection, moves: Sequence[Move]) -> None:
         entries.append(
             (job.queue, job.wire_name, move.edge.source, move.edge.target, move.at, since)
         )
-    for nth in sorted(rounds):
-        of_edge = sorted(rounds[nth], key=_place)
-        for _, group in groupby(of_edge, key=lambda move: move.edge):
-            _update(connection, list(group))
-    log_writing.append(connection, rows)
-    counters.append(connection, entries)
+    groups = [
+        list(group)
+        for nth in sorted(rounds)
+        for _, group in groupby(sorted(rounds[nth], key=_place), key=lambda move: move.edge)
+    ]
+    for group in groups[:-1]:
+        statement, values = _update(connection, group)
+        _check(group, statement.execute(connection, values))
+    last = groups[-1]
+    _check(last, log_writing.append(connection, rows, entries, _update(connection, last)))
 
 
 def _place(move: Move) -> tuple[str, str, str]:
@@ -241,7 +245,8 @@ _FACTS_OF_AN_END = (
 )  # fmt: skip
 
 
-def _update(connection: Connection, moves: Sequence[Move]) -> None:
+def _update(connection: Connection, moves: Sequence[Move]) -> tuple[BatchWrite, Values]:
+    """The update of the rows of ``moves``, which take the same edge."""
     edge = moves[0].edge
     values: list[list[Any]] = [[m.job.sequence for m in moves], [m.at for m in moves]]
     if edge.target is JobState.SCHEDULED:
@@ -253,8 +258,12 @@ def _update(connection: Connection, moves: Sequence[Move]) -> None:
         values += [[c.code for c in causes], [c.type for c in causes], [c.text for c in causes]]
         values += [[c.parent_id for c in causes], [c.parent_state for c in causes]]
         values.append([c.root_id for c in causes])
-    moved = _update_statement(connection.dialect.name, edge).execute(connection, values)
+    return _update_statement(connection.dialect.name, edge), values
+
+
+def _check(moves: Sequence[Move], moved: int) -> None:
     if moved != len(moves):
+        edge = moves[0].edge
         raise StoreError(
             f"edge {edge.number} met {moved} of {len(moves)} jobs in state {edge.source}; "
             "nothing was written"
