@@ -7,6 +7,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
+from latchwork.action_results import CancelResult, RequeueResult
 from latchwork.bulk_views import BulkAction, BulkOperation, BulkOutcome, BulkPreview
 from latchwork.decisions.states import HistoryPolicy
 from latchwork.errors import InvalidValue
@@ -25,7 +26,7 @@ from latchwork.store import (
 )
 from latchwork.store.lost_answers import repeat_until_answered
 from latchwork.values import checked_filter, checked_id, checked_limit, checked_name
-from latchwork.views import ActionPreview, CancelResult, JobFilter, RequeueResult
+from latchwork.views import ActionPreview, JobFilter
 from latchwork.workflow_operations import WorkflowOperator
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, select
 
+from latchwork.action_results import CancelOutcome
 from latchwork.clock import SystemClock
 from latchwork.decisions.retention import Retention
 from latchwork.decisions.retries import RetryPolicy

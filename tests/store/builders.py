@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Row, event, func, select
 
+from latchwork.action_results import CancelResult, RequeueResult
 from latchwork.decisions.leases import Hold
 from latchwork.decisions.retries import RetryPolicy
 from latchwork.decisions.states import DependencyMode, JobState
@@ -19,7 +20,7 @@ from latchwork.store.database import Database
 from latchwork.store.enqueueing import NewJob, insert_jobs
 from latchwork.store.outcomes import Answer, OutcomeKind, Report, report_outcomes
 from latchwork.store.tags import decode_tags
-from latchwork.views import CancelResult, RequeueResult, Tag
+from latchwork.views import Tag
 
 S = JobState
 START = datetime(2026, 1, 1, tzinfo=UTC)

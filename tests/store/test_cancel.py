@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from latchwork.action_results import CancelOutcome, CancelResult, RequeueOutcome, RequeueResult
 from latchwork.decisions.states import JobState
 from latchwork.store import operator_actions, previews
-from latchwork.views import CancelOutcome, CancelResult, RequeueOutcome, RequeueResult
 from tests.store.builders import (
     ACTOR,
     CANCELLED,

@@ -7,12 +7,12 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import select
 
+from latchwork.action_results import CancelOutcome, RequeueOutcome
 from latchwork.client import Client
 from latchwork.decisions.states import JobState
 from latchwork.errors import DuplicateJob, InvalidWorkflow, OutcomeUnknown, StoreUnavailable
 from latchwork.operations import Operator
 from latchwork.store import lost_answers, schema
-from latchwork.views import CancelOutcome, RequeueOutcome
 from latchwork.workflows import Workflow
 from tests.store.builders import ACTOR, Store
 from tests.store.test_transactional_enqueue import CALL

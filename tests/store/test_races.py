@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select
 
+from latchwork.action_results import CancelOutcome
 from latchwork.decisions.states import JobState
 from latchwork.store import expiry, schema
 from latchwork.store.enqueueing import insert_jobs
 from latchwork.store.expiry import LapseVerdict
 from latchwork.store.outcomes import AnswerStatus, OutcomeKind, Report, report_outcomes
-from latchwork.views import CancelOutcome
 from tests.store.builders import LEASE_SECONDS, ON_ANY_TERMINAL, WORKER, Store
 
 S = JobState

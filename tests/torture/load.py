@@ -19,9 +19,10 @@ from latchwork import (
     StoreUnavailable,
     Workflow,
 )
+from latchwork.action_results import CancelOutcome, CancelResult, RequeueResult
 from latchwork.decisions.workflows import RetryScope
 from latchwork.jobs import JobCall
-from latchwork.views import CancelOutcome, CancelResult, JobFilter, RequeueResult
+from latchwork.views import JobFilter
 from tests.torture.node import QUEUES, make_app
 
 LIVE = tuple(state for state in JobState if not state.terminal)

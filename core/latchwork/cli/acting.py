@@ -6,10 +6,10 @@ from uuid import UUID
 
 import typer
 
+from latchwork.action_results import CancelOutcome, CancelResult, RequeueOutcome, RequeueResult
 from latchwork.cli.applications import opened
 from latchwork.cli.options import AsJson, DatabaseUrl, JobIds, shell_actor
 from latchwork.cli.printing import complain, print_json
-from latchwork.views import CancelOutcome, CancelResult, RequeueOutcome, RequeueResult
 
 Result = CancelResult | RequeueResult
 

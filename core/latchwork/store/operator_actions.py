@@ -7,6 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, select, update
 
+from latchwork.action_results import CancelOutcome, CancelResult, RequeueOutcome, RequeueResult
 from latchwork.decisions.states import JobState
 from latchwork.decisions.transitions import cancel_edge, requeue_edge
 from latchwork.store import audit, ending
@@ -14,12 +15,6 @@ from latchwork.store.dialects import BIG, array, in_array, limit_lock_seconds
 from latchwork.store.moves import Cause, LockedJob, Move
 from latchwork.store.outcomes import OPERATOR_CANCEL
 from latchwork.store.schema import jobs
-from latchwork.views import (
-    CancelOutcome,
-    CancelResult,
-    RequeueOutcome,
-    RequeueResult,
-)
 
 LOCK_SECONDS = 2.0
 

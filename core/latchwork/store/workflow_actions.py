@@ -12,6 +12,7 @@ from uuid import UUID
 from sqlalchemy import Connection, select
 from uuid_utils.compat import uuid7
 
+from latchwork.action_results import CancelOutcome
 from latchwork.decisions.transitions import cancel_edge
 from latchwork.store import audit, ending
 from latchwork.store.dialects import limit_lock_seconds
@@ -29,7 +30,6 @@ from latchwork.store.workflow_rows import (
     read_member_edges,
     read_members,
 )
-from latchwork.views import CancelOutcome
 from latchwork.workflow_views import (
     CancelWorkflowResult,
     RestartWorkflowResult,
