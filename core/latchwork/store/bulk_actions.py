@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-from sqlalchemy import Connection, Uuid, select, update
+from sqlalchemy import Connection, Uuid, select
 
 from latchwork.bulk_views import BulkAction
 from latchwork.decisions.states import JobState
 from latchwork.decisions.transitions import cancel_edge, requeue_edge
 from latchwork.store import audit, ending, operator_actions
-from latchwork.store.dialects import BIG, array, in_array
+from latchwork.store.dialects import array, in_array
 from latchwork.store.moves import Cause, LockedJob, Move, lock_jobs
 from latchwork.store.outcomes import OPERATOR_CANCEL
 from latchwork.store.schema import jobs
@@ -58,7 +58,9 @@ def act_on_free(
                 asked[job_id] = job
         else:
             outcomes[job_id] = f"refused-{job.state.value}"
-    _ask(connection, asked.values(), actor, now)
+    operator_actions.request_cancels(
+        connection, [job.sequence for job in asked.values()], actor, now
+    )
     states = {job_id: job.state for job_id, job in asked.items()}
     if moves and ending.write(connection, list(moves.values()), held, now, wait=False):
         outcomes |= dict.fromkeys(moves, DONE[action])
@@ -125,16 +127,3 @@ def _sequences(connection: Connection, job_ids: Collection[UUID]) -> dict[UUID, 
         {"ids": array(connection, job_ids, UUID_TYPE)},
     )
     return {row.id: row.sequence for row in rows}
-
-
-def _ask(connection: Connection, asked: Collection[LockedJob], actor: str, now: datetime) -> None:
-    """Raise the flags that the next heartbeats carry to the workers; no log rows."""
-    if not asked:
-        return
-    mine = in_array(connection.dialect.name, jobs.c.sequence, "sequences", BIG)
-    connection.execute(
-        update(jobs)
-        .where(mine)
-        .values(cancel_pending=True, cancel_requested_at=now, cancel_requested_by=actor),
-        {"sequences": array(connection, [job.sequence for job in asked], BIG)},
-    )
