@@ -1,6 +1,7 @@
 """What every request must pass and every answer carries."""
 
 import asyncio
+import re
 from uuid import uuid4
 
 import pytest
@@ -16,11 +17,13 @@ from tests.console.worlds import ADDRESS, SAME_ORIGIN, World
 PAGES = ("/", "/log", "/jobs", "/queues", "/nodes", "/health")
 WRITES = tuple(one for one in ADDRESSES if one.method == "POST")
 
+FILLINGS = {None: "anything", ":int": "1", ":uuid": str(uuid4())}
+"""What stands in an address for a parameter of each kind."""
+
 
 def filled(address: Address) -> str:
-    """An address's path with an id in it."""
-    path = address.path.replace("{delivery_id:int}", "1")
-    return path.replace("{job_id:uuid}", str(uuid4()))
+    """An address's path with something in the place of each of its parameters."""
+    return re.sub(r"{\w+(:\w+)?}", lambda found: FILLINGS[found[1]], address.path)
 
 
 def carries_all(headers: object) -> bool:
