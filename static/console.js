@@ -320,6 +320,9 @@
   });
   table?.addEventListener("mouseleave", () => { if (heldRows.length && !reading()) release(); });
   if (form) setUpSelection();
+  // On a phone the pages are one row that scrolls: the current one is brought into sight.
+  const current = document.querySelector("#nav [aria-current]");
+  if (current) current.closest(".rail").scrollLeft = current.offsetLeft - root.clientWidth / 3;
   if (stream) {
     mark("off", "Connecting");
     listen(stream);

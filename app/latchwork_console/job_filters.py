@@ -66,6 +66,21 @@ def read_text(query: QueryParams, name: str, bound: int = MAX_NAME_CHARACTERS) -
     return value
 
 
+def read_name(query: QueryParams, what: str) -> str:
+    """The name of the one thing a page is about: a queue, a schedule or an observer.
+
+    Names are a parameter because a path would lose some of them: ``..`` and ``//`` are changed by
+    browsers and proxies.
+
+    Raises:
+        BadParameter: it is missing, or no name.
+    """
+    name = read_text(query, what)
+    if name is None:
+        raise BadParameter(what, f"is missing: it names the {what}")
+    return name
+
+
 def read_states(query: QueryParams) -> tuple[JobState, ...]:
     """The ``state`` parameters, in life-cycle order, each once.
 

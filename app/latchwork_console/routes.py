@@ -147,9 +147,9 @@ ADDRESSES = (
     Address("/audit", Permission.VIEW, audit.show, "audit"),
     Address("/nodes", Permission.VIEW, nodes.show, "nodes"),
     Address("/observers", Permission.VIEW, observers.show, "observers"),
-    Address("/observers/{name:path}", Permission.VIEW, observers.show_one, "observer"),
+    Address("/observer", Permission.VIEW, observers.show_one, "observer"),
     Address(
-        "/observers/{name:path}/retire",
+        "/observers/retire",
         Permission.MANAGE_OBSERVERS,
         observer_actions.retire,
         "retire_observer",
@@ -170,9 +170,9 @@ ADDRESSES = (
         "POST",
     ),
     Address("/schedules", Permission.VIEW, schedules.show, "schedules"),
-    Address("/schedules/{schedule_id:path}", Permission.VIEW, schedules.show_one, "schedule"),
+    Address("/schedule", Permission.VIEW, schedules.show_one, "schedule"),
     Address(
-        "/schedules/{schedule_id:path}/trigger",
+        "/schedules/trigger",
         Permission.TRIGGER_SCHEDULE,
         trigger,
         "trigger_schedule",

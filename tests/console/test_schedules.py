@@ -1,5 +1,6 @@
 """The pages of schedules: next ticks, skipped ticks with their reason, and a trigger."""
 
+from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import quote
 
@@ -13,9 +14,7 @@ from latchwork_console.server import create_console
 from tests.console.worlds import ADDRESS, HOSTILE, SAME_ORIGIN, World
 
 JSON = {"Accept": "application/json"}
-# The test client decodes an address twice, a server once.
-NAME = HOSTILE.replace("%2F", "")
-PATH = f"/schedules/{quote(NAME, safe='')}"
+PATH = f"/schedule?schedule={quote(HOSTILE, safe='')}"
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +24,7 @@ def _hostile_schedule(world: World) -> None:
         """Only enqueued here."""
 
     world.app.client.set_schedule(
-        NAME, backup.bind(), cron="0 * * * *", zone="Europe/Berlin", tags=[HOSTILE]
+        HOSTILE, backup.bind(), cron="0 * * * *", zone="Europe/Berlin", tags=[HOSTILE]
     )
 
 
@@ -34,14 +33,14 @@ def test_a_schedule_is_listed_with_its_words_and_next_tick(world: World) -> None
     assert "<script>alert" not in page
     assert "Every hour" in page or "every hour" in page
     (shape,) = world.client.get("/schedules", headers=JSON).json()["schedules"]
-    assert shape["id"] == NAME
+    assert shape["id"] == HOSTILE
     assert world.client.get(PATH, headers=JSON).json()["next_ticks"] == shape["next_ticks"]
 
 
 def test_a_trigger_is_previewed_done_and_told(world: World) -> None:
     page = world.client.get(PATH).text
     assert "One backup job is enqueued to default, due now" in page
-    answer = world.post(f"{PATH}/trigger")
+    answer = world.post("/schedules/trigger", schedule=HOSTILE)
     assert answer.status_code == 303
     after = world.client.get(answer.headers["location"]).text
     assert "Triggered: its job is enqueued, due now." in after
@@ -49,8 +48,10 @@ def test_a_trigger_is_previewed_done_and_told(world: World) -> None:
     job_id = world.client.get(PATH, headers=JSON).json()["ticks"][0]["job_id"]
     assert "triggered" in world.client.get(f"/jobs/{job_id}").text
     (row,) = world.app.monitor.audit(limit=1)
-    assert (row.action, row.subject) == ("trigger_schedule", NAME)
-    again = world.client.post(f"{PATH}/trigger", headers=SAME_ORIGIN | JSON)
+    assert (row.action, row.subject) == ("trigger_schedule", HOSTILE)
+    again = world.client.post(
+        "/schedules/trigger", data={"schedule": HOSTILE}, headers=SAME_ORIGIN | JSON
+    )
     assert (again.status_code, again.json()["outcome"]) == (409, "refused")
 
 
@@ -58,7 +59,7 @@ def test_skipped_ticks_are_shown_with_their_reason(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = world.app.database.clock
-    world.app.operator.trigger_schedule(NAME, actor="ann")
+    world.app.operator.trigger_schedule(HOSTILE, actor="ann")
     for _ in range(2):
         monkeypatch.setattr(clock, "offset", clock.offset + timedelta(hours=2))
         ScheduleMinter(world.app.database).run_once()
@@ -73,9 +74,26 @@ def test_who_may_not_trigger_is_told_and_refused(world: World) -> None:
         assert "You do not have the permission to trigger schedules." in page
         assert "needs the permission to view sensitive content" in page
         assert "payload" not in client.get(PATH, headers=JSON).json()
-        assert client.post(f"{PATH}/trigger", headers=SAME_ORIGIN).status_code == 403
+        assert (
+            client.post(
+                "/schedules/trigger", data={"schedule": HOSTILE}, headers=SAME_ORIGIN
+            ).status_code
+            == 403
+        )
 
 
-@pytest.mark.parametrize("name", ["nobody", "x" * 200, "%00"])
-def test_an_unknown_schedule_is_not_found(world: World, name: str) -> None:
-    assert world.client.get(f"/schedules/{name}").status_code == 404
+@pytest.mark.parametrize(
+    ("name", "status"), [("nobody", 404), ("x" * 200, 400), ("%00", 400), ("", 400)]
+)
+def test_an_unknown_schedule_is_not_found(world: World, name: str, status: int) -> None:
+    assert world.client.get(f"/schedule?schedule={name}").status_code == status
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a//b", "/"])
+def test_a_schedule_named_like_a_folder_is_reached(world: World, name: str) -> None:
+    (known,) = (one.schedule for one in world.app.monitor.schedules())
+    world.app.client.store_schedule(replace(known, id=name))
+    parts = world.client.get("/schedules").text.split('href="/schedule?')[1:]
+    addresses = ["/schedule?" + part.partition('"')[0] for part in parts]
+    found = [world.client.get(one, headers=JSON).json()["id"] for one in addresses]
+    assert sorted(found) == sorted([HOSTILE, name])

@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from latchwork.decisions.states import HistoryPolicy
 from latchwork.observer_views import ReplayOutcome, RetireOutcome
+from latchwork_console.actions.forms import read_field
 from latchwork_console.console import console_of
 from latchwork_console.job_filters import BadParameter
 from latchwork_console.rendering import link, respond_json, wants_json
@@ -21,8 +22,8 @@ REFUSED = 409
 
 
 async def retire(request: Request) -> Response:
-    """``POST /observers/{name}/retire``."""
-    name: str = request.path_params["name"]
+    """``POST /observers/retire`` with the observer's name in ``observer``."""
+    name = read_field(await request.form(), "observer")
     answer = await _act(request, partial(console_of(request).app.operator.retire_observer, name))
     if answer.outcome is RetireOutcome.NOT_FOUND:
         raise HTTPException(404, "No observer of this name was ever registered here.")
@@ -31,7 +32,7 @@ async def retire(request: Request) -> Response:
         shape = {"name": name, "outcome": answer.outcome.value, "given_up": answer.given_up}
         return respond_json(shape, REFUSED if refused else 200)
     said = f"observer:{answer.outcome.value}"
-    return RedirectResponse(link(request, "observer", name=name, result=said), 303)
+    return RedirectResponse(link(request, "observer", observer=name, result=said), 303)
 
 
 async def replay(request: Request) -> Response:
@@ -45,7 +46,7 @@ async def replay(request: Request) -> Response:
         shape = {"id": number, "outcome": answer.outcome.value, "observer": answer.observer}
         return respond_json(shape, REFUSED if refused else 200)
     said = f"delivery:{answer.outcome.value}"
-    return RedirectResponse(link(request, "observer", name=answer.observer, result=said), 303)
+    return RedirectResponse(link(request, "observer", observer=answer.observer, result=said), 303)
 
 
 async def set_history_policy(request: Request) -> Response:

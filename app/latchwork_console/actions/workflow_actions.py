@@ -5,13 +5,11 @@ from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from latchwork.decisions.workflows import RetryScope
-from latchwork.errors import OutcomeUnknown, StoreBusy
 from latchwork.workflow_shapes import workflow_result_shape
 from latchwork.workflow_views import (
     CancelWorkflowResult,
@@ -19,6 +17,7 @@ from latchwork.workflow_views import (
     RetryWorkflowResult,
     WorkflowOutcome,
 )
+from latchwork_console.actions.forms import answered, respond_unanswered
 from latchwork_console.console import console_of
 from latchwork_console.job_filters import BadParameter
 from latchwork_console.rendering import link, respond_json, wants_json
@@ -53,14 +52,8 @@ async def restart(request: Request) -> Response:
 
 async def _act(request: Request, act: Callable[..., Result]) -> Result | None:
     """What the operator answers; None when the database does not."""
-
-    def answer() -> Result | None:
-        try:
-            return act(request.path_params["workflow_id"], actor=console_of(request).actor)
-        except (StoreBusy, OutcomeUnknown):
-            return None
-
-    return await run_in_threadpool(answer)
+    workflow_id: UUID = request.path_params["workflow_id"]
+    return await answered(partial(act, workflow_id, actor=console_of(request).actor))
 
 
 def _answer(request: Request, action: str, result: Any, place: UUID | None = None) -> Response:
@@ -68,7 +61,7 @@ def _answer(request: Request, action: str, result: Any, place: UUID | None = Non
     workflow_id: UUID = request.path_params["workflow_id"]
     if result is None:
         if wants_json(request):
-            return respond_json({"error": "The database did not answer."}, 503)
+            return respond_unanswered()
         said = "workflow:unavailable"
     else:
         outcome: WorkflowOutcome = result.outcome

@@ -21,8 +21,8 @@ _SUBJECT_PAGES = {
     "job": ("job", "job_id"),
     "queue": ("queue", "queue"),
     "workflow": ("workflow", "workflow_id"),
-    "schedule": ("schedule", "schedule_id"),
-    "observer": ("observer", "name"),
+    "schedule": ("schedule", "schedule"),
+    "observer": ("observer", "observer"),
     "operation": ("operation", "operation_id"),
 }
 """Where a subject of each kind is shown: the page's name, and how it is told which one."""

@@ -1,4 +1,4 @@
-"""``/observers`` and ``/observers/{name}``: how far each has come, and what it was not told."""
+"""``/observers`` and ``/observer?observer=NAME``: how far each has come, what it was not told."""
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from latchwork.observer_shapes import dead_delivery_shape, history_policy_shape, observer_shape
 from latchwork_console.console import Console, Permission, console_of, permits
+from latchwork_console.job_filters import read_name
 from latchwork_console.live_views import LiveView
 from latchwork_console.observer_contexts import (
     ObserverContext,
@@ -58,7 +59,7 @@ def show_one(request: Request) -> Response:
 
 
 def _find(console: Console, request: Request) -> ObserverRegions:
-    name: str = request.path_params["name"]
+    name = read_name(request.query_params, "observer")
     found = read_observer(console, name, console.permissions(request))
     if found is None:
         raise HTTPException(404, "No observer of this name was ever registered here.")

@@ -13,7 +13,7 @@ from latchwork.json_shapes import queue_shape
 from latchwork.operator_shapes import queue_preview_shape
 from latchwork.values import MAX_LIMIT, checked_name
 from latchwork_console.console import Console, console_of
-from latchwork_console.job_filters import BadParameter, read_text
+from latchwork_console.job_filters import BadParameter, read_name
 from latchwork_console.live_views import LiveView
 from latchwork_console.pages.queues import with_forecasts
 from latchwork_console.queue_contexts import QueueContext
@@ -23,9 +23,7 @@ from latchwork_console.rendering import Surroundings, respond, respond_json, wan
 def show(request: Request) -> Response:
     """Answer one queue; with ``limit`` also what setting it would do, with an empty one lifting."""
     query = request.query_params
-    name = read_text(query, "queue")
-    if name is None:
-        raise BadParameter("queue", "is missing: it names the queue")
+    name = read_name(query, "queue")
     weighed = query.get("limit")
     context = read_queue(console_of(request), name)
     if weighed is not None:

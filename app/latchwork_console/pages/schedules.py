@@ -1,4 +1,4 @@
-"""``/schedules`` and ``/schedules/{schedule_id}``: when each ticks, what became of its ticks."""
+"""``/schedules`` and ``/schedule?schedule=ID``: when each ticks, what became of its ticks."""
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -7,6 +7,7 @@ from starlette.responses import Response
 from latchwork.errors import InvalidValue
 from latchwork.schedule_shapes import schedule_shape, tick_shape, trigger_preview_shape
 from latchwork_console.console import Console, Permission, console_of, permits
+from latchwork_console.job_filters import read_name
 from latchwork_console.live_views import LiveView
 from latchwork_console.rendering import Surroundings, respond, respond_json, wants_json
 from latchwork_console.schedule_contexts import ScheduleRegions, read_schedule, read_schedules
@@ -37,7 +38,7 @@ def show_one(request: Request) -> Response:
 
 
 def _find(console: Console, request: Request) -> ScheduleRegions:
-    schedule_id: str = request.path_params["schedule_id"]
+    schedule_id = read_name(request.query_params, "schedule")
     try:
         found = read_schedule(console, schedule_id, console.permissions(request))
     except InvalidValue:
