@@ -17,7 +17,7 @@ from tests.console.worlds import ADDRESS, SAME_ORIGIN, World
 PAGES = ("/", "/log", "/jobs", "/queues", "/nodes", "/health")
 WRITES = tuple(one for one in ADDRESSES if one.method == "POST")
 
-FILLINGS = {None: "anything", ":int": "1", ":uuid": str(uuid4())}
+FILLINGS = {None: "anything", ":path": "anything", ":int": "1", ":uuid": str(uuid4())}
 """What stands in an address for a parameter of each kind."""
 
 
