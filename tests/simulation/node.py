@@ -268,8 +268,9 @@ class VirtualNode:
         reports = [one.report for one in attempts if one.report is not None]
 
         def work(connection: Connection) -> list[Answer]:
-            answers = outcomes.report_outcomes(connection, self.worker_id, reports, now=self.now())
-            self.world.oracles.reported(attempts, answers)
+            now = self.now()
+            answers = outcomes.report_outcomes(connection, self.worker_id, reports, now=now)
+            self.world.oracles.reported(attempts, answers, now)
             return answers
 
         def then(answers: list[Answer] | Exception) -> None:
@@ -302,11 +303,12 @@ class VirtualNode:
         asked_at = self.now()
 
         def work(connection: Connection) -> Any:
+            now = self.now()
             answers = heartbeats.renew(
-                connection, self.worker_id, holds, lease_seconds=lease_seconds, now=self.now()
+                connection, self.worker_id, holds, lease_seconds=lease_seconds, now=now
             )
             renewed = [one.hold for one in answers if one.status is RenewalStatus.RENEWED]
-            self.world.oracles.renewed(renewed)
+            self.world.oracles.renewed(renewed, now)
             return answers
 
         def then(answers: Any) -> None:

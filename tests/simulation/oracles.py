@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 S = JobState
+MOMENT = timedelta(microseconds=1)
 Claim = tuple[UUID, int]
 
 
@@ -36,6 +38,9 @@ class Oracles:
         self._claims: dict[UUID, int] = {}
         # By enqueue number: until when a lease is certain, in the world's seconds.
         self._leases: dict[int, float] = {}
+        # By enqueue number: when the lease ends as the store has it.
+        self._expiries: dict[int, datetime] = {}
+        self._asked: set[UUID] = set()
         self._applied: Counter[Claim] = Counter()
         self._returned: dict[Claim, Report | None] = {}
 
@@ -52,6 +57,7 @@ class Oracles:
     def clock_stepped(self) -> None:
         """After a step nobody's lease is certain."""
         self._leases.clear()
+        self._expiries.clear()
 
     def claimed(
         self, connection: Connection, worker: str, queue: str, jobs: Sequence[ClaimedJob]
@@ -72,14 +78,16 @@ class Oracles:
     def _one_claim(self, connection: Connection, job: ClaimedJob) -> None:
         if self._world.at < self._leases.get(job.sequence, 0.0):
             self.found(f"job {job.payload} was claimed while another's lease on it ran")
-        self._lease_begins(job.sequence)
+        self._lease_begins(job.sequence, job.lease_expires_at)
+        if job.id in self._asked:
+            self.found(f"job {job.payload} was asked to stop and is claimed again")
         if job.claim_number <= self._claims.get(job.id, 0):
             self.found(f"job {job.payload}: claim number {job.claim_number} was given before")
         self._claims[job.id] = job.claim_number
         if job.attempt > job.retry.max_attempts:
             self.found(f"job {job.payload}: attempt {job.attempt} of {job.retry.max_attempts}")
         row = connection.execute(
-            select(schema.jobs.c.mode, schema.jobs.c.due_at).where(
+            select(schema.jobs.c.mode, schema.jobs.c.workflow_id).where(
                 schema.jobs.c.sequence == job.sequence
             )
         ).one()
@@ -89,24 +97,31 @@ class Oracles:
                 .join(schema.edges, schema.edges.c.parent_sequence == schema.jobs.c.sequence)
                 .where(schema.edges.c.child_sequence == job.sequence)
                 .where(schema.jobs.c.state != S.SUCCEEDED)
+                # A retry moves no dependents outside its workflow: their parents may run again.
+                .where(schema.jobs.c.workflow_id.is_not_distinct_from(row.workflow_id))
             )
             for parent in connection.scalars(parents):
                 self.found(f"job {job.payload} runs, its parent {parent} has not succeeded")
         if job.suspect:
             self._world.note("claimed a suspect")
 
-    def renewed(self, holds: Iterable[Hold]) -> None:
-        """These leases were renewed, in the transaction that did it."""
+    def renewed(self, holds: Iterable[Hold], now: datetime) -> None:
+        """These leases were renewed at the store's ``now``, in the transaction that did it."""
         for hold in holds:
-            self._lease_begins(hold.sequence)
+            if self._expiries.get(hold.sequence, now) < now:
+                self.found(f"the lease of job number {hold.sequence} had lapsed and was renewed")
+            expires_at = now + timedelta(seconds=self._world.plan.lease_seconds)
+            self._lease_begins(hold.sequence, expires_at)
 
     def released(self, holds: Iterable[Hold]) -> None:
         """These leases were given up."""
         for hold in holds:
             self._leases.pop(hold.sequence, None)
+            self._expiries.pop(hold.sequence, None)
 
-    def _lease_begins(self, sequence: int) -> None:
+    def _lease_begins(self, sequence: int, expires_at: datetime) -> None:
         plan = self._world.plan
+        self._expiries[sequence] = expires_at
         self._leases[sequence] = self._world.at + plan.lease_seconds - 2 * plan.skew_seconds
 
     def began(self, job: ClaimedJob) -> None:
@@ -121,13 +136,25 @@ class Oracles:
         """A handler ended with this to report."""
         self._returned[job.id, job.claim_number] = report
 
-    def reported(self, attempts: Sequence["Attempt"], answers: Sequence[Answer]) -> None:
-        """The store's answers to a report, as it gave them."""
+    def asked_to_stop(self, job_id: UUID) -> None:
+        """An operator's cancel of a running job was taken: it must not be claimed again."""
+        self._asked.add(job_id)
+
+    def given_new_lives(self) -> None:
+        """Ended jobs were brought back: what was asked of them before is over."""
+        self._asked.clear()
+
+    def reported(
+        self, attempts: Sequence["Attempt"], answers: Sequence[Answer], now: datetime
+    ) -> None:
+        """The store's answers to a report, as it gave them at its ``now``."""
         for attempt, answer in zip(attempts, answers, strict=True):
             claim = (attempt.job.id, attempt.job.claim_number)
             if answer.status is AnswerStatus.APPLIED:
                 self._applied[claim] += 1
                 self._leases.pop(attempt.job.sequence, None)
+                if self._expiries.get(attempt.job.sequence, now + MOMENT) <= now:
+                    self.found(f"job {attempt.job.payload}: applied, though its lease had lapsed")
                 if self._applied[claim] > 1:
                     self.found(f"job {attempt.job.payload}: claim {claim[1]} was applied twice")
                 if claim[1] != self._claims.get(claim[0]):
@@ -140,6 +167,8 @@ class Oracles:
         for one in lapsed:
             if self._world.at < self._leases.get(one.sequence, 0.0):
                 self.found(f"job number {one.sequence} was read as lapsed while its lease ran")
+            if self._world.calm_for(one.owner) > 2 * self._world.plan.lease_seconds:
+                self.found(f"{one.owner} let a lease lapse although nothing hindered it")
 
     # Asked when faults are over, and at the end.
 

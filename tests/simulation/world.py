@@ -89,6 +89,9 @@ class World:
         self._number = 0
         self._steps = 0
         self._outage_until = 0.0
+        # Since when nothing hinders the nodes, and each of them.
+        self._calm_since = 0.0
+        self._node_calm_since: dict[str, float] = {}
         self._healed = False
         self._behaviours: dict[UUID, str] = {}
         self._nodes = [VirtualNode(self, number, 0) for number in range(plan.nodes)]
@@ -142,6 +145,12 @@ class World:
                 raise AssertionError("an oracle spoke")
         self.at = until
 
+    def calm_for(self, worker_id: str) -> float:
+        """How long nothing has kept a node from its leases; negative while something does."""
+        if self.plan.lost_answers and not self._healed:
+            return -1.0
+        return self.at - max(self._calm_since, self._node_calm_since.get(worker_id, 0.0))
+
     # The store, and what keeps it from answering.
 
     def ask(self, work: Callable[[Connection], T], chance: Random) -> T | Exception:
@@ -182,9 +191,11 @@ class World:
                 self._trouble(step.kind, **values)
             case "outage":
                 self._outage_until = self.at + values["seconds"]
+                self._calm_since = max(self._calm_since, self._outage_until)
             case "step clock":
                 self._clock_step += values["seconds"]
                 self._furthest_step = max(self._furthest_step, self._clock_step)
+                self._calm_since = max(self._calm_since, self.at)
                 self.oracles.clock_stepped()
             case "purge":
                 self._purge()
@@ -235,15 +246,21 @@ class World:
         life = self._nodes[number]
         if kind == "freeze":
             life.frozen_until = max(life.frozen_until, self.at + seconds)
+            self._node_calm_since[life.worker_id] = life.frozen_until
             return
+        self._node_calm_since[life.worker_id] = float("inf")
         if kind == "stop" and life.alive:
             life.later(0, life.stop)
         else:
             life.alive = False
-        self.later(seconds + 5.0 * (kind == "stop"), lambda: self._restart(number))
+        self.later(seconds + 5.0 * (kind == "stop"), lambda: self._replace(life, number))
+
+    def _replace(self, life: VirtualNode, number: int) -> None:
+        if self._nodes[number] is life:
+            life.alive = False
+            self._restart(number)
 
     def _restart(self, number: int) -> None:
-        self._nodes[number].alive = False
         self._lives[number] += 1
         self._nodes[number] = VirtualNode(self, number, self._lives[number])
 
@@ -278,15 +295,22 @@ class World:
 
         answer = self.ask(act, self._calls)
         outcome = getattr(answer, "outcome", None)
+        if outcome is CancelOutcome.REQUESTED and kind == "cancel":
+            self.oracles.asked_to_stop(self.job_id(values["number"]))
+        elif kind in ("requeue", "retry workflow"):
+            self.oracles.given_new_lives()
         state = getattr(answer, "state", None)
         told = f" ({state.value})" if state is not None else ""
         self.note(f"{kind}: {outcome.value if outcome else type(answer).__name__}{told}")
 
     def _purge(self) -> None:
         now = self.now()
-        groups = self.database.read(purging.find, RETENTION, now=now).groups
-        if groups:
+        try:
+            groups = self.database.read(purging.find, RETENTION, now=now).groups
             purged = self.database.write(purging.purge, groups, RETENTION, now=now)
+        except LatchworkError as error:
+            self.oracles.found(f"a purge answered {error!r}")
+        else:
             self.note("purged" if purged else "purged nothing")
 
     def _fold(self) -> None:
@@ -297,6 +321,7 @@ class World:
         self._healed = True
         # The clock is put right: what was due by it at its furthest is due soon.
         self._clock_step = self._furthest_step
+        self._calm_since = max(self._calm_since, self.at)
         self.oracles.clock_stepped()
         for number, node in enumerate(self._nodes):
             node.frozen_until = min(node.frozen_until, self.at)
