@@ -18,7 +18,7 @@ from latchwork.decisions.states import JobState
 from latchwork.decisions.transitions import CLAIMED
 from latchwork.store import log_writing
 from latchwork.store.column_types import UtcTime
-from latchwork.store.dialects import BIG, BatchWrite, locking
+from latchwork.store.dialects import BIG, BatchWrite
 from latchwork.store.policies import decode_policy
 from latchwork.store.queue_gates import free_slots
 from latchwork.store.schema import State, in_state, jobs
@@ -91,6 +91,7 @@ def _due_statement(*, allow_suspect: bool) -> Any:
         )
         .order_by(jobs.c.due_at, jobs.c.sequence)
         .limit(bindparam("slots"))
+        .with_for_update(of=jobs, skip_locked=True)  # SQLite needs no locks and leaves it out
     )
 
 
@@ -138,8 +139,8 @@ def claim(
     slots = free_slots(connection, queue, limit) if limit > 0 else 0
     if slots == 0:
         return []
-    statement = locking(connection, _due_statement(allow_suspect=allow_suspect), jobs, wait=False)
-    rows = connection.execute(statement, {"queue": queue, "now": now, "slots": slots})
+    due = _due_statement(allow_suspect=allow_suspect)
+    rows = connection.execute(due, {"queue": queue, "now": now, "slots": slots})
     chosen = _one_suspect(_DueJob(*row) for row in rows.all())
     if not chosen:
         return []

@@ -269,8 +269,12 @@ def lock_name(connection: Connection, name: str, *, shared: bool = False) -> Non
     """Wait for the lock called ``name`` and keep it until the transaction ends."""
     if is_sqlite(connection):
         return
-    take = func.pg_advisory_xact_lock_shared if shared else func.pg_advisory_xact_lock
-    connection.execute(select(take(_LOCK_SPACE, _lock_key(name))))
+    take = _LOCK_SHARED if shared else _LOCK
+    connection.execute(take, {"space": _LOCK_SPACE, "key": _lock_key(name)})
+
+
+_LOCK = text("SELECT pg_advisory_xact_lock(:space, :key)")
+_LOCK_SHARED = text("SELECT pg_advisory_xact_lock_shared(:space, :key)")
 
 
 def try_lock(connection: Connection, name: str) -> bool:

@@ -20,7 +20,7 @@ from latchwork.decisions.transitions import LAPSED, LAPSED_AT_CEILING, Edge, Eve
 from latchwork.errors import StoreError
 from latchwork.store import counters, log_writing
 from latchwork.store.column_types import UtcTime
-from latchwork.store.dialects import BIG, BatchWrite, Values, array, guard, in_array, locking
+from latchwork.store.dialects import BIG, BatchWrite, Values, array, guard, in_array
 from latchwork.store.schema import State, jobs
 
 
@@ -95,10 +95,12 @@ class Move:
 
 
 @cache
-def _lock_statement(dialect: str) -> Any:
+def _lock_statement(dialect: str, *, wait: bool) -> Any:
     columns = [jobs.c[name] for name in LockedJob._fields]
     found = in_array(dialect, jobs.c.sequence, "sequences", BIG)
-    return select(*columns).where(found).order_by(jobs.c.sequence)
+    statement = select(*columns).where(found).order_by(jobs.c.sequence)
+    # SQLite needs no locks and leaves it out.
+    return statement.with_for_update(of=jobs, skip_locked=not wait)
 
 
 def lock_jobs(
@@ -111,8 +113,7 @@ def lock_jobs(
     wanted = sorted(set(sequences))
     if not wanted:
         return []
-    statement = _lock_statement(connection.dialect.name)
-    statement = locking(connection, statement, jobs, wait=wait)
+    statement = _lock_statement(connection.dialect.name, wait=wait)
     rows = connection.execute(statement, {"sequences": array(connection, wanted, BIG)})
     return [LockedJob(*row) for row in rows.all()]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, bindparam, func, select
 
 from latchwork.decisions.states import JobState
 from latchwork.store.dialects import is_sqlite, lock_name, notify_due
@@ -68,6 +68,10 @@ def count_leased(connection: Connection, queue: str) -> int:
 
 
 def _read_gate(connection: Connection, queue: str) -> Gate:
-    gate = select(queues.c.paused_at.is_not(None), queues.c.concurrency_limit)
-    row = connection.execute(gate.where(queues.c.name == queue)).one_or_none()
+    row = connection.execute(_GATE, {"queue": queue}).one_or_none()
     return Gate() if row is None else Gate(bool(row[0]), row[1])
+
+
+_GATE = select(queues.c.paused_at.is_not(None), queues.c.concurrency_limit).where(
+    queues.c.name == bindparam("queue")
+)
