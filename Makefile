@@ -11,7 +11,7 @@ BIN := .venv/bin
 MINUTES ?= 480
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: help demo test check coverage bench prove migration clean
+.PHONY: help demo test check coverage bench mutation prove migration clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,10 @@ coverage: .venv/testing ## Report the coverage of the last run
 
 bench: .venv/testing ## Measure: see benchmarks/README.md
 	$(BIN)/python -m benchmarks
+
+mutation: .venv/testing ## Change the decisions in every small way: do tests notice?
+	$(PIP) --editable '.[test,speed,mutation]'
+	$(BIN)/python -m tests.mutation
 
 prove: .venv/testing ## Work towards docs/reliability.md: make prove MINUTES=30
 	$(BIN)/python -m tests.proof --minutes $(MINUTES)
