@@ -33,7 +33,7 @@ CHECKPOINT_PAGES = 60
 """Small, so that checkpoints come in the middle of the load."""
 
 OPERATIONS_EACH = 120
-SHOT_CHANCE = 0.01
+SHOT_CHANCE = 0.03
 TORN_CHANCE = 0.25
 """How many of the frames are also cut inside; as many images have a half-done checkpoint."""
 
