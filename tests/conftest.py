@@ -159,15 +159,19 @@ def audit_after(request: pytest.FixtureRequest, url: URL) -> None:
     assert not violations, "\n".join(violations)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark by folder, before ``-m`` chooses (docs/decisions/0010)."""
+    folder = item.path.parent.name
+    if folder in RERUN_FOLDERS:
+        item.add_marker(pytest.mark.flaky(reruns=1))
+    if folder in UNDISTURBED_FOLDERS:
+        item.add_marker(pytest.mark.undisturbed)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests come last; tests of real processes may run twice (docs/decisions/0010).
+    """Browser tests come last.
 
     The browser's driver keeps an event loop running in this thread, on which no other can run.
     """
     items.sort(key=lambda item: item.path.parent.name == "browser")
-    for item in items:
-        if item.path.parent.name in RERUN_FOLDERS:
-            item.add_marker(pytest.mark.flaky(reruns=1))
-        if item.path.parent.name in UNDISTURBED_FOLDERS:
-            item.add_marker(pytest.mark.undisturbed)
