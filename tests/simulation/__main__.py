@@ -7,7 +7,7 @@ from pathlib import Path
 
 from latchwork.decisions.transitions import EDGES
 from tests.simulation import plan, running
-from tests.simulation.oracles import name_of
+from tests.simulation.oracles.at_rest import name_of
 
 PROGRESS_SEEDS = 50
 
@@ -54,8 +54,10 @@ def replay(what: str) -> int:
 
 
 def tell(seed: int) -> None:
-    """Shrink the plan of a world that went wrong, keep it, and say how to replay it."""
-    small = running.shrink(plan.draw(seed), lambda one: bool(running.run(one).findings))
+    """Shrink the plan of a world while the same oracle speaks, keep it, say how to replay it."""
+    drawn = plan.draw(seed)
+    kind = running.kind_of(running.run(drawn))
+    small = running.shrink(drawn, lambda one: running.kind_of(running.run(one)) == kind)
     path = running.PLANS / f"seed-{seed}.json"
     small.save(path)
     print(f"seed {seed}: python -m tests.simulation --replay {path}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
 from sqlalchemy import Connection
 
+from latchwork.clock import SystemClock
 from latchwork.decisions.leases import Hold
 from latchwork.decisions.node import Node, NodePlan
 from latchwork.decisions.node_messages import (
@@ -41,6 +42,7 @@ from latchwork.store.expiry import LapsedJob, LapseVerdict
 from latchwork.store.heartbeats import NodeRecord, RenewalStatus
 from latchwork.store.moves import Cause
 from latchwork.store.outcomes import Answer, AnswerStatus, OutcomeKind, Report
+from tests.simulation.dispatcher import VirtualDispatcher
 from tests.simulation.plan import QUEUES
 
 if TYPE_CHECKING:
@@ -48,8 +50,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SWEEP_SECONDS = 1.0
-POLL_SECONDS = 2.0
+SWEEP_SECONDS = 2.0
+POLL_SECONDS = 3.0
 GRACE_SECONDS = 3.0
 
 
@@ -70,12 +72,15 @@ class VirtualNode:
 
     def __init__(self, world: "World", number: int, life: int) -> None:
         self.world = world
+        self.number = number
         self.worker_id = f"node-{number}.{life}"
         self.alive = True
         self.frozen_until = 0.0
         self._chance = world.chance(self.worker_id)
         plan = world.plan
         self._skew = timedelta(seconds=self._chance.uniform(-1, 1) * plan.skew_seconds)
+        self._clock = SystemClock(self._wall, lambda: world.at)
+        self._measure_clock()
         weights = {"red": 3, "green": 2, "blue": 1} if plan.weighted else None
         self._node = Node(NodePlan(QUEUES, plan.slots, POLL_SECONDS, GRACE_SECONDS, weights))
         self._renewals = Renewals(plan.lease_seconds / 3, world.at)
@@ -91,10 +96,19 @@ class VirtualNode:
         self.later(0, lambda: self.step(Woke(world.at)))
         self.later(0, self._beat)
         self.later(self._chance.uniform(0, SWEEP_SECONDS), self._sweep)
+        if plan.observed:
+            VirtualDispatcher(self)
 
     def now(self) -> datetime:
         """The time of the store's clock, as this node knows it."""
-        return self.world.now() + self._skew
+        return self._clock.now() + self._skew
+
+    def _wall(self) -> datetime:
+        return self.world.now() + self.world.wrong_by(self.number)
+
+    def _measure_clock(self) -> None:
+        if self.world.plan.own_clocks:
+            self._clock.correct(self.world.now)
 
     def later(self, seconds: float, act: Callable[[], None]) -> None:
         """Do something later, unless this life is over by then; a frozen node does it late."""
@@ -160,7 +174,7 @@ class VirtualNode:
 
         self.later(max(0.0, at - self.world.at), ring)
 
-    def _in_store(
+    def in_store(
         self, work: Callable[[Connection], T], then: Callable[[T | Exception], None]
     ) -> None:
         """Do the store's work a moment later, and hear of it another moment later, if at all."""
@@ -184,21 +198,22 @@ class VirtualNode:
             heartbeats.release(connection, self.worker_id, holds, now=self.now())
             self.world.oracles.released(holds)
 
-        self._in_store(work, lambda _: None)
+        self.in_store(work, lambda _: None)
 
     # Claims and handlers.
 
     def _claim(self, command: Claim) -> None:
         def work(connection: Connection) -> tuple[list[ClaimedJob], datetime | None]:
+            now = self.now()
             jobs = claiming.claim(
                 connection, worker_id=self.worker_id, queue=command.queue, limit=command.limit,
-                lease_seconds=self.world.plan.lease_seconds, now=self.now(),
+                lease_seconds=self.world.plan.lease_seconds, now=now,
                 allow_suspect=command.allow_suspect,
             )  # fmt: skip
-            self.world.oracles.claimed(connection, self.worker_id, command.queue, jobs)
+            self.world.oracles.claimed(connection, self.worker_id, command.queue, jobs, now)
             due = None
             if len(jobs) < command.limit:
-                due = claiming.next_due_at(connection, command.queue, now=self.now())
+                due = claiming.next_due_at(connection, command.queue, now=now)
             return jobs, due
 
         def then(answer: tuple[list[ClaimedJob], datetime | None] | Exception) -> None:
@@ -214,7 +229,7 @@ class VirtualNode:
             suspects = [job.hold for job in jobs if job.suspect]
             self.step(Claimed(at, command.queue, [job.hold for job in jobs], suspects, due_at))
 
-        self._in_store(work, then)
+        self.in_store(work, then)
 
     def _start(self, hold: Hold) -> None:
         job = self._claimed.pop(hold)
@@ -285,7 +300,7 @@ class VirtualNode:
             busy = [hold for hold, answer in pairs if answer.status is AnswerStatus.BUSY]
             self.step(Reported(at, [hold for hold, _ in pairs if hold not in busy], busy))
 
-        self._in_store(work, then)
+        self.in_store(work, then)
 
     # Heartbeats and sweeps.
 
@@ -295,6 +310,8 @@ class VirtualNode:
             self.step(LeasesLost(self.world.at, beat.lapsed))
         if beat.due:
             self._renew(list(beat.due))
+        if beat.regular:
+            self._measure_clock()
         wait = self._renewals.wait_seconds(self.now(), self.world.at)
         self.later(min(max(wait, 0.01), RETRY_SECONDS), self._beat)
 
@@ -328,9 +345,14 @@ class VirtualNode:
             if asked := [answer.hold for answer in answers if answer.cancel_requested]:
                 self.step(CancelAsked(self.world.at, asked))
 
-        self._in_store(work, then)
+        self.in_store(work, then)
 
     def _sweep(self) -> None:
+        def read(connection: Connection) -> list[LapsedJob]:
+            lapsed = expiry.read_lapsed(connection, now=self.now(), limit=100)
+            self.world.oracles.swept(lapsed)
+            return lapsed
+
         def then(lapsed: list[LapsedJob] | Exception) -> None:
             if isinstance(lapsed, Exception) or not lapsed:
                 return
@@ -339,11 +361,10 @@ class VirtualNode:
                 LapseVerdict(one, next_due(one.retry, one.attempt, now, chance=0.5))
                 for one in lapsed
             ]
-            self.world.oracles.swept(lapsed)
-            self._in_store(
+            self.in_store(
                 lambda c: expiry.expire(c, verdicts, now=now),
                 lambda count: self.world.note("swept" if count == len(verdicts) else "swept less"),
             )
 
-        self._in_store(lambda c: expiry.read_lapsed(c, now=self.now(), limit=100), then)
+        self.in_store(read, then)
         self.later(SWEEP_SECONDS, self._sweep)

@@ -28,7 +28,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A world: its seed, its size, and the steps that happen to it."""
+    """A world: its seed, its size, and the steps that happen to it.
+
+    With ``own_clocks`` each node has a clock of its own, wrong by minutes, and measures the store's
+    as on PostgreSQL; else all live by one, as on SQLite.
+    """
 
     seed: int
     nodes: int
@@ -37,6 +41,8 @@ class Plan:
     skew_seconds: float
     lost_answers: float
     weighted: bool
+    observed: bool
+    own_clocks: bool
     steps: tuple[Step, ...]
 
     def save(self, path: Path) -> None:
@@ -79,6 +85,8 @@ def draw(seed: int) -> Plan:
         skew_seconds=chance.choice((0.0, 0.0, 0.2)),
         lost_answers=chance.choice((0.0, 0.02, 0.1)),
         weighted=chance.random() < 0.5,
+        observed=chance.random() < 0.5,
+        own_clocks=chance.random() < 0.5,
         steps=tuple(steps),
     )
 
@@ -136,7 +144,8 @@ def _outage(chance: Random, _jobs: int, _workflows: int) -> dict[str, Any]:
 
 
 def _clock_step(chance: Random, _jobs: int, _workflows: int) -> dict[str, Any]:
-    return {"seconds": chance.choice((-3600.0, -5.0, 2.0, 30.0, 600.0))}
+    seconds = chance.choice((-3600.0, -5.0, 2.0, 30.0, 600.0))
+    return {"seconds": seconds, "node": chance.randrange(4)}
 
 
 _VALUES: dict[str, Callable[[Random, int, int], dict[str, Any]]] = {
@@ -144,10 +153,12 @@ _VALUES: dict[str, Callable[[Random, int, int], dict[str, Any]]] = {
     "pause": _some_queue, "resume": _some_queue, "limit": _limit,
     "retry workflow": _some_workflow, "cancel workflow": _some_workflow,
     "crash": _some_node, "freeze": _some_node, "stop": _some_node,
-    "outage": _outage, "step clock": _clock_step, "purge": lambda *_: {},
+    "outage": _outage, "step clock": _clock_step,
+    "cancel running": lambda *_: {}, "purge": lambda *_: {},
 }  # fmt: skip
 _KINDS = (
-    *["enqueue"] * 12, *["workflow"] * 3, *["cancel"] * 4, *["requeue"] * 4,
+    *["enqueue"] * 12, *["workflow"] * 3, *["requeue"] * 4,
+    *["cancel"] * 3, *["cancel running"] * 3,
     "pause", "resume", "resume", "limit", "limit", *["retry workflow"] * 3, "cancel workflow",
     *["crash"] * 3, *["freeze"] * 3, "stop", "outage", "step clock", "purge",
 )  # fmt: skip

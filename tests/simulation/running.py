@@ -1,5 +1,6 @@
 """Running many worlds, and making a small plan of one that went wrong."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,14 @@ def run_seeds(first: int, count: int) -> Summary:
 def run(plan: Plan) -> Verdict:
     """One world, from its beginning to its rest."""
     return World(plan).run()
+
+
+def kind_of(verdict: Verdict) -> str:
+    """What was found first, without its times, numbers and names: the oracle that spoke."""
+    return _PARTICULARS.sub("#", verdict.findings[0]) if verdict.findings else ""
+
+
+_PARTICULARS = re.compile(r"[0-9a-f]{8}-[-0-9a-f]{27}|\d[\d.]*|\b(red|green|blue)\b")
 
 
 def shrink(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:

@@ -12,17 +12,21 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 from sqlalchemy import delete
 
+from latchwork.clock import SystemClock
 from latchwork.decisions import dependencies, leases
 from latchwork.decisions.leases import Fence
 from latchwork.decisions.retries import RetryPolicy, delay_seconds
 from latchwork.decisions.states import DependencyMode, JobState
 from latchwork.decisions.transitions import Event
 from latchwork.store import (
+    deliveries,
+    enqueueing,
     expiry,
     heartbeats,
     latches,
@@ -208,6 +212,25 @@ def ordinals_reused() -> Any:
     return _assignments(lambda _edge, values: values.pop("next_ordinal", None))
 
 
+@bug("a cancelled job does not say why")
+def cause_missing() -> Any:
+    def forget(edge: Any, values: dict[str, Any]) -> None:
+        if edge.target is JobState.CANCELLED:
+            values.pop("cause_code", None)
+
+    return _assignments(forget)
+
+
+@bug("an enqueue does not see that a parent has failed already")
+def birth_after_a_failed_parent() -> Any:
+    return patch.object(
+        enqueueing, "birth", lambda parents, _: _birth(parents, DependencyMode.ON_ANY_TERMINAL)
+    )
+
+
+_birth = dependencies.birth
+
+
 def _gate(**opened: Any) -> Any:
     read = queue_gates._read_gate
 
@@ -280,6 +303,27 @@ def no_ceiling() -> Any:
 @bug("the purge takes parents that stored children still need")
 def purge_of_a_needed_parent() -> Any:
     return patch.object(purging, "may_go", lambda groups, *_: list(groups))
+
+
+@bug("an observer moves on past a row that it did not keep")
+def observer_passes_a_row() -> Any:
+    add = deliveries.add
+
+    def all_but_the_last(connection: Any, observer: str, rows: Any, *, now: Any) -> None:
+        add(connection, observer, rows[:-1], now=now)
+
+    return patch.object(deliveries, "add", all_but_the_last)
+
+
+@bug("a delivery in back-off does not hold back the later rows of its job")
+def observer_out_of_order() -> Any:
+    nothing = SimpleNamespace(execute=lambda *_: None)
+    return patch.object(deliveries, "_put_off_statement", lambda *_: nothing)
+
+
+@bug("a node believes its wall clock between two measurements of the database's")
+def wall_clock_believed() -> Any:
+    return patch.object(SystemClock, "now", lambda self: self._wall() + self.offset)
 
 
 def main() -> int:

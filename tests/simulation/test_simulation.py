@@ -1,5 +1,8 @@
 """Worlds of many seeds in which nothing may go wrong, and what they must have reached."""
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -7,13 +10,19 @@ from pathlib import Path
 import pytest
 
 from latchwork.decisions.transitions import EDGES
-from tests.simulation.oracles import name_of
+from tests.packaging.files import ROOT
+from tests.simulation.oracles.at_rest import name_of
 from tests.simulation.plan import Plan, draw, load
 from tests.simulation.running import PLANS, run, run_seeds, shrink
+from tests.simulation.sabotage import BUGS, found_after
 
 SEEDS = 300
 PARTS = 10
 REPLAYED = 10
+PLANTED = (
+    "no fence", "double count down", "cascade that skips a diamond", "no log row on expiry",
+    "heartbeat in the event loop", "claim ignores the limit",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -39,9 +48,35 @@ def test_the_same_seed_gives_the_same_world_bit_for_bit() -> None:
         assert run(draw(seed)) == run(draw(seed))
 
 
-@pytest.mark.parametrize("path", sorted(PLANS.glob("*.json")), ids=lambda path: path.stem)
-def test_what_once_went_wrong_goes_well(path: Path) -> None:
-    assert run(load(path)).findings == ()
+def test_the_same_seed_gives_the_same_world_in_every_process() -> None:
+    told = [fingerprints_of_another_process(seed) for seed in ("1", "2")]
+    assert told == [[run(draw(seed)).fingerprint for seed in range(REPLAYED // 2)]] * 2
+
+
+def fingerprints_of_another_process(hash_seed: str) -> list[str]:
+    """What the first worlds come to in a process where sets of strings have another order."""
+    script = (
+        "from tests.simulation.plan import draw; from tests.simulation.running import run\n"
+        f"for seed in range({REPLAYED // 2}): print(run(draw(seed)).fingerprint)"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_bug_is_found(name: str) -> None:
+    (planted,) = [one for one in BUGS if one.name == name]
+    worlds, _ = found_after(planted)
+    assert worlds
+
+
+def test_what_once_went_wrong_goes_well() -> None:
+    for path in sorted(PLANS.glob("*.json")):
+        assert run(load(path)).findings == (), path.name
 
 
 def test_a_plan_is_shrunk_to_what_it_takes_to_fail() -> None:

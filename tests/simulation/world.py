@@ -2,40 +2,37 @@
 
 import hashlib
 import heapq
-import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from random import Random
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, exists, func, select
 
-from latchwork.action_results import CancelOutcome
 from latchwork.clock import SystemClock
 from latchwork.decisions.retention import Retention
 from latchwork.decisions.retries import RetryPolicy
-from latchwork.decisions.states import DependencyMode
-from latchwork.decisions.workflows import RetryScope
+from latchwork.decisions.states import DependencyMode, JobState
 from latchwork.errors import DuplicateJob, LatchworkError, StoreUnavailable, UnknownParent
-from latchwork.settings import Settings
 from latchwork.store import (
     counter_folding,
-    operator_actions,
     purging,
-    queue_actions,
     schema,
-    workflow_actions,
 )
-from latchwork.store.database import Database
 from latchwork.store.enqueueing import NewJob, insert_jobs
-from latchwork.store.workflow_retry import retry_workflow
+from latchwork.store.service_tables import deliveries, observers
 from latchwork.store.workflow_rows import insert_workflow
+from tests.audit import CHECKS, read_tables
+from tests.simulation.databases import empty_database
+from tests.simulation.dispatcher import SCOPE
 from tests.simulation.node import VirtualNode
-from tests.simulation.oracles import Oracles
+from tests.simulation.operators import Operators
+from tests.simulation.oracles.at_rest import ORACLES, edges_taken
+from tests.simulation.oracles.observed import Observed
+from tests.simulation.oracles.running import Oracles
 from tests.simulation.plan import FAULTS_UNTIL, QUEUES, Plan, Step
 
 T = TypeVar("T")
@@ -43,7 +40,20 @@ T = TypeVar("T")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 REST_WITHIN = 600.0
 """Seconds in which a healed world must come to rest."""
-LOOK_SECONDS = 1.0
+WRONG_SECONDS = 600.0
+LOOK_SECONDS, FOLD_SECONDS = 2.0, 7.0
+_LIVE = select(schema.jobs.c.payload, schema.jobs.c.state).where(
+    schema.jobs.c.terminal_at.is_(None)
+)
+_BEHIND = select(
+    exists().where(deliveries.c.observer == SCOPE.name)
+    | exists().where(
+        observers.c.name == SCOPE.name,
+        observers.c.passed_position
+        < select(func.max(schema.transitions.c.position)).scalar_subquery(),
+    )
+)
+_STORED = select(schema.jobs.c.id, schema.jobs.c.state)
 RETENTION = Retention(done=timedelta(seconds=5), failed=timedelta(seconds=10))
 
 
@@ -83,6 +93,7 @@ class World:
         self.database = empty_database()
         self.database.clock = WorldClock(self)
         self.oracles = Oracles(self)
+        self.observed = Observed(self)
         self._clock_step = 0.0
         self._furthest_step = 0.0
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
@@ -92,27 +103,33 @@ class World:
         # Since when nothing hinders the nodes, and each of them.
         self._calm_since = 0.0
         self._node_calm_since: dict[str, float] = {}
-        self._healed = False
+        self.healed = False
         self._behaviours: dict[UUID, str] = {}
+        self._members: dict[UUID, list[UUID]] = {}
+        clocks = self.chance("clocks")
+        far = WRONG_SECONDS if plan.own_clocks else 0.0
+        self._wrong_by = [round(clocks.uniform(-far, far), 3) for _ in range(plan.nodes)]
         self._nodes = [VirtualNode(self, number, 0) for number in range(plan.nodes)]
         self._lives = [0] * plan.nodes
         self._calls = self.chance("calls")
+        self._operators = Operators(self)
 
     def run(self) -> Verdict:
         """Let the plan happen, heal the world, and see it come to rest."""
         for step in self.plan.steps:
             self.later(step.at, lambda step=step: self._do(step))  # type: ignore[misc]
         self.later(FAULTS_UNTIL, self._heal)
-        self.later(3, self._fold)
+        self.later(FOLD_SECONDS, self._fold)
         try:
             self._until(FAULTS_UNTIL + 0.001)
             self._audit("when the faults were over")
-            while not self._at_rest():
+            while self._unfinished():
                 if self.at > FAULTS_UNTIL + REST_WITHIN:
-                    self.oracles.found("stuck: " + ", ".join(self._live_jobs()))
+                    self.oracles.found("stuck: " + ", ".join(self._unfinished()))
                     break
                 self._until(self.at + LOOK_SECONDS)
             self._audit("at rest")
+            self._audit_observer()
         except AssertionError as broken:
             self.oracles.found(f"broke: {broken}")
         return Verdict(tuple(self.oracles.findings), self._fingerprint(), self.reached, self._steps)
@@ -122,6 +139,10 @@ class World:
     def now(self) -> datetime:
         """The time of the store's clock."""
         return START + timedelta(seconds=round(self.at + self._clock_step, 6))
+
+    def wrong_by(self, node: int) -> timedelta:
+        """How far a node's own clock is from the store's."""
+        return timedelta(seconds=self._wrong_by[node])
 
     def later(self, seconds: float, act: Callable[[], None]) -> None:
         """Do something later."""
@@ -147,7 +168,7 @@ class World:
 
     def calm_for(self, worker_id: str) -> float:
         """How long nothing has kept a node from its leases; negative while something does."""
-        if self.plan.lost_answers and not self._healed:
+        if self.plan.lost_answers and not self.healed:
             return -1.0
         return self.at - max(self._calm_since, self._node_calm_since.get(worker_id, 0.0))
 
@@ -156,7 +177,7 @@ class World:
     def ask(self, work: Callable[[Connection], T], chance: Random) -> T | Exception:
         """One transaction; an outage, or a lost answer after it was carried out, is an error."""
         lost = StoreUnavailable("the connection was cut")
-        if not self._healed:
+        if not self.healed:
             if self.at < self._outage_until:
                 self.note("no answer: outage")
                 return lost
@@ -172,7 +193,7 @@ class World:
         except Exception as error:  # noqa: BLE001
             self.oracles.found(f"raw error left the store: {type(error).__name__}: {error}")
             return error
-        if not self._healed and chance.random() < self.plan.lost_answers / 2:
+        if not self.healed and chance.random() < self.plan.lost_answers / 2:
             self.note("no answer: after the commit")
             return lost
         return answer
@@ -193,17 +214,16 @@ class World:
                 self._outage_until = self.at + values["seconds"]
                 self._calm_since = max(self._calm_since, self._outage_until)
             case "step clock":
-                self._clock_step += values["seconds"]
-                self._furthest_step = max(self._furthest_step, self._clock_step)
-                self._calm_since = max(self._calm_since, self.at)
-                self.oracles.clock_stepped()
+                self._step_clock(**values)
             case "purge":
                 self._purge()
             case _:
-                self._operate(step.kind, values)
+                self._operators.press(step.kind, values)
 
     def _enqueue(self, specs: list[dict[str, Any]], workflow_id: UUID | None) -> None:
         new = [self._new_job(spec, workflow_id) for spec in specs]
+        if workflow_id is not None:
+            self._members[workflow_id] = [job.id for job in new]
 
         def insert(connection: Connection) -> None:
             if workflow_id is not None:
@@ -217,7 +237,7 @@ class World:
             answer = self.ask(insert, self._calls)
         if answer is None or isinstance(answer, DuplicateJob):
             self.oracles.enqueued([job.id for job in new])
-            for queue in {job.queue for job in new}:
+            for queue in sorted({job.queue for job in new}):
                 self._hint(queue)
         elif isinstance(answer, UnknownParent):
             self.note("enqueue: unknown parent")
@@ -264,47 +284,17 @@ class World:
         self._lives[number] += 1
         self._nodes[number] = VirtualNode(self, number, self._lives[number])
 
-    def _operate(self, kind: str, values: dict[str, Any]) -> None:
-        actor, now = "ann", self.now()
-
-        def act(connection: Connection) -> Any:
-            match kind:
-                case "cancel":
-                    job = self.job_id(values["number"])
-                    return operator_actions.cancel(connection, job, actor=actor, now=now)
-                case "requeue":
-                    job = self.job_id(values["number"])
-                    return operator_actions.requeue(connection, job, actor=actor, now=now)
-                case "pause":
-                    return queue_actions.pause(connection, values["queue"], actor=actor, now=now)
-                case "resume":
-                    return queue_actions.resume(connection, values["queue"], actor=actor, now=now)
-                case "limit":
-                    queue, limit = values["queue"], values["limit"]
-                    return queue_actions.set_limit(connection, queue, limit, actor=actor, now=now)
-                case "cancel workflow":
-                    workflow = self.workflow_id(values["workflow"])
-                    return workflow_actions.cancel_workflow(
-                        connection, workflow, actor=actor, now=now
-                    )
-                case _:
-                    workflow, scope = self.workflow_id(values["workflow"]), values["scope"]
-                    return retry_workflow(
-                        connection, workflow, scope=RetryScope(scope), actor=actor, now=now
-                    )
-
-        answer = self.ask(act, self._calls)
-        outcome = getattr(answer, "outcome", None)
-        if outcome is CancelOutcome.REQUESTED and kind == "cancel":
-            self.oracles.asked_to_stop(self.job_id(values["number"]))
-        elif kind in ("requeue", "retry workflow"):
-            self.oracles.given_new_lives()
-        state = getattr(answer, "state", None)
-        told = f" ({state.value})" if state is not None else ""
-        self.note(f"{kind}: {outcome.value if outcome else type(answer).__name__}{told}")
+    def _step_clock(self, seconds: float, node: int) -> None:
+        if self.plan.own_clocks:
+            self._wrong_by[node % self.plan.nodes] += seconds
+            return
+        self._clock_step += seconds
+        self._furthest_step = max(self._furthest_step, self._clock_step)
+        self._calm_since = max(self._calm_since, self.at)
+        self.oracles.clock_stepped()
 
     def _purge(self) -> None:
-        now = self.now()
+        now, before = self.now(), self._stored()
         try:
             groups = self.database.read(purging.find, RETENTION, now=now).groups
             purged = self.database.write(purging.purge, groups, RETENTION, now=now)
@@ -312,13 +302,20 @@ class World:
             self.oracles.found(f"a purge answered {error!r}")
         else:
             self.note("purged" if purged else "purged nothing")
+            self.oracles.purged(before, self._stored())
+
+    def _stored(self) -> dict[UUID, JobState]:
+        def read(connection: Connection) -> dict[UUID, JobState]:
+            return {row.id: row.state for row in connection.execute(_STORED)}
+
+        return self.database.read(read)
 
     def _fold(self) -> None:
         self.database.write(counter_folding.fold, now=self.now())
-        self.later(3, self._fold)
+        self.later(FOLD_SECONDS, self._fold)
 
     def _heal(self) -> None:
-        self._healed = True
+        self.healed = True
         # The clock is put right: what was due by it at its furthest is due soon.
         self._clock_step = self._furthest_step
         self._calm_since = max(self._calm_since, self.at)
@@ -328,8 +325,8 @@ class World:
             if not node.alive:
                 self._restart(number)
         for queue in QUEUES:
-            self._operate("resume", {"queue": queue})
-            self._operate("limit", {"queue": queue, "limit": None})
+            self._operators.press("resume", {"queue": queue})
+            self._operators.press("limit", {"queue": queue, "limit": None})
 
     # The end.
 
@@ -341,22 +338,38 @@ class World:
         """The id of the plan's workflow of this number."""
         return UUID(int=(1 << 100) + (self.plan.seed << 32) + number)
 
+    def members_of(self, workflow_id: UUID) -> list[UUID]:
+        """The jobs of a workflow, whether its enqueue was answered or not."""
+        return self._members.get(workflow_id, [])
+
     def behaviour(self, job_id: UUID) -> str:
         """How the job's handler behaves."""
         return self._behaviours[job_id]
 
-    def _at_rest(self) -> bool:
-        return not self._live_jobs()
+    def _unfinished(self) -> list[str]:
+        """What is still to be done, a sentence each."""
 
-    def _live_jobs(self) -> list[str]:
-        live = schema.jobs.c.terminal_at.is_(None)
-        statement = select(schema.jobs.c.payload, schema.jobs.c.state).where(live)
-        rows = self.database.read(lambda connection: connection.execute(statement).all())
-        return [f"job {row.payload} is {row.state}" for row in rows]
+        def look(connection: Connection) -> list[str]:
+            live = [f"job {row.payload} is {row.state}" for row in connection.execute(_LIVE)]
+            behind = connection.scalar(_BEHIND) if self.plan.observed and not live else None
+            return [*live, "the observer is behind"] if behind else live
+
+        return self.database.read(look)
 
     def _audit(self, when: str) -> None:
-        for sentence in self.database.read(self.oracles.audit):
+        def look(connection: Connection) -> list[str]:
+            tables = read_tables(connection)
+            self.reached.update(edges_taken(tables))
+            rules = [sentence for check in CHECKS for sentence in check(tables)]
+            return [*rules, *(said for one in ORACLES for said in one(tables, self.oracles))]
+
+        for sentence in self.database.read(look):
             self.oracles.found(f"{when}: {sentence}")
+
+    def _audit_observer(self) -> None:
+        if self.plan.observed:
+            for sentence in self.observed.missed(self.database.read(read_tables)):
+                self.oracles.found(sentence)
 
     def _fingerprint(self) -> str:
         def read(connection: Connection) -> str:
@@ -367,27 +380,3 @@ class World:
             return digest.hexdigest()
 
         return self.database.read(read)
-
-
-@cache
-def _database() -> tuple[Database, sqlite3.Connection]:
-    """The one database in memory of this process, and what it looks like when it is empty."""
-    database = Database("sqlite://", Settings(sqlite_synchronous="NORMAL"))
-    database.prepare()
-    template = sqlite3.connect(":memory:")
-    _driver(database).backup(template)
-    return database, template
-
-
-def empty_database() -> Database:
-    """The database, with a schema and nothing else."""
-    database, template = _database()
-    template.backup(_driver(database))
-    return database
-
-
-def _driver(database: Database) -> sqlite3.Connection:
-    with database.engine.connect() as connection:
-        driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
-    return driver

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, func, select
@@ -106,11 +106,13 @@ class Database:
     def _measure_clock(self, connection: Connection) -> None:
         if self.is_sqlite:
             return
-        before = datetime.now(UTC)
-        theirs = connection.scalar(select(func.clock_timestamp()))
-        after = datetime.now(UTC)
-        assert isinstance(theirs, datetime)  # noqa: S101 - narrows the driver's answer
-        self.clock.offset = theirs - (before + (after - before) / 2)
+
+        def ask() -> datetime:
+            theirs = connection.scalar(select(func.clock_timestamp()))
+            assert isinstance(theirs, datetime)  # noqa: S101 - narrows the driver's answer
+            return theirs
+
+        self.clock.correct(ask)
 
     def apart(self) -> "Database":
         """The same database through a pool of its own, which nobody else can exhaust.

@@ -1,23 +1,19 @@
-"""What must hold in every world, and the witness who sees what the handlers did."""
+"""What must hold while a world runs, and the witness who sees what the handlers did."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, exists, func, select
 
 from latchwork.decisions.leases import Hold
-from latchwork.decisions.retries import RetryPolicy
 from latchwork.decisions.states import DependencyMode, JobState
-from latchwork.decisions.transitions import EDGES, Edge
 from latchwork.store import schema
 from latchwork.store.claiming import ClaimedJob
 from latchwork.store.expiry import LapsedJob
 from latchwork.store.outcomes import Answer, AnswerStatus, Report
-from latchwork.store.policies import decode_policy
-from tests.audit import audit
 
 if TYPE_CHECKING:
     from tests.simulation.node import Attempt
@@ -27,14 +23,44 @@ S = JobState
 MOMENT = timedelta(microseconds=1)
 Claim = tuple[UUID, int]
 
+_GATE = select(schema.queues.c.paused_at, schema.queues.c.concurrency_limit).where(
+    schema.queues.c.name == bindparam("queue")
+)
+_LEASED = (
+    select(func.count())
+    .select_from(schema.jobs)
+    .where(schema.jobs.c.queue == bindparam("queue"), schema.jobs.c.state == S.LEASED)
+)
+_DUE = select(schema.jobs.c.mode, schema.jobs.c.due_at).where(
+    schema.jobs.c.sequence == bindparam("sequence")
+)
+# A parent that a workflow's retry brought back had succeeded: its outside children stay released.
+_NEVER_SUCCEEDED = (
+    select(schema.jobs.c.payload)
+    .join(schema.edges, schema.edges.c.parent_sequence == schema.jobs.c.sequence)
+    .where(
+        schema.edges.c.child_sequence == bindparam("sequence"),
+        ~exists().where(
+            schema.transitions.c.job_sequence == schema.jobs.c.sequence,
+            schema.transitions.c.state == S.SUCCEEDED,
+        ),
+    )
+)
+
 
 class Oracles:
-    """Judges a world while it runs and when it is over; ``findings`` is what it saw wrong."""
+    """Judges a world while it runs; ``findings`` is what it saw wrong.
+
+    What it saw besides is evidence for the oracles that look at the tables when all is over.
+    """
 
     def __init__(self, world: "World") -> None:
         self._world = world
         self.findings: list[str] = []
-        self._accepted: set[UUID] = set()
+        self.enqueued_ids: set[UUID] = set()
+        self.purged_ids: set[UUID] = set()
+        self.cancels_tried: set[UUID] = set()
+        self.accepted: dict[Claim, Report] = {}
         self._claims: dict[UUID, int] = {}
         # By enqueue number: until when a lease is certain, in the world's seconds.
         self._leases: dict[int, float] = {}
@@ -52,7 +78,7 @@ class Oracles:
 
     def enqueued(self, ids: Iterable[UUID]) -> None:
         """An enqueue was answered: these exist from now on."""
-        self._accepted.update(ids)
+        self.enqueued_ids.update(ids)
 
     def clock_stepped(self) -> None:
         """After a step nobody's lease is certain."""
@@ -60,22 +86,31 @@ class Oracles:
         self._expiries.clear()
 
     def claimed(
-        self, connection: Connection, worker: str, queue: str, jobs: Sequence[ClaimedJob]
+        self,
+        connection: Connection,
+        worker: str,
+        queue: str,
+        jobs: Sequence[ClaimedJob],
+        now: datetime,
     ) -> None:
-        """A claim's rows, in the transaction that wrote them."""
+        """A claim's rows, in the transaction that wrote them at the store's ``now``."""
         if not jobs:
             return
-        gate = connection.execute(select(schema.queues).where(schema.queues.c.name == queue)).one()
+        gate = connection.execute(_GATE, {"queue": queue}).one()
         if gate.paused_at is not None:
             self.found(f"{worker} claimed from {queue}, which is paused")
-        leased = (schema.jobs.c.queue == queue) & (schema.jobs.c.state == S.LEASED)
-        count = connection.scalar(select(func.count()).where(leased)) or 0
+        count = connection.scalar(_LEASED, {"queue": queue}) or 0
         if gate.concurrency_limit is not None and count > gate.concurrency_limit:
             self.found(f"{count} jobs of {queue} are Leased, its limit is {gate.concurrency_limit}")
         for job in jobs:
-            self._one_claim(connection, job)
+            self._one_claim(connection, job, now)
+        suspects = sum(job.suspect for job in jobs)
+        if suspects:
+            self._world.note("claimed a suspect")
+        if suspects > 1:
+            self.found(f"{worker} claimed {suspects} suspects at once")
 
-    def _one_claim(self, connection: Connection, job: ClaimedJob) -> None:
+    def _one_claim(self, connection: Connection, job: ClaimedJob, now: datetime) -> None:
         if self._world.at < self._leases.get(job.sequence, 0.0):
             self.found(f"job {job.payload} was claimed while another's lease on it ran")
         self._lease_begins(job.sequence, job.lease_expires_at)
@@ -86,24 +121,12 @@ class Oracles:
         self._claims[job.id] = job.claim_number
         if job.attempt > job.retry.max_attempts:
             self.found(f"job {job.payload}: attempt {job.attempt} of {job.retry.max_attempts}")
-        row = connection.execute(
-            select(schema.jobs.c.mode, schema.jobs.c.workflow_id).where(
-                schema.jobs.c.sequence == job.sequence
-            )
-        ).one()
+        row = connection.execute(_DUE, {"sequence": job.sequence}).one()
+        if row.due_at > now:
+            self.found(f"job {job.payload} was claimed before it was due")
         if row.mode is DependencyMode.ON_SUCCESS:
-            parents = (
-                select(schema.jobs.c.payload)
-                .join(schema.edges, schema.edges.c.parent_sequence == schema.jobs.c.sequence)
-                .where(schema.edges.c.child_sequence == job.sequence)
-                .where(schema.jobs.c.state != S.SUCCEEDED)
-                # A retry moves no dependents outside its workflow: their parents may run again.
-                .where(schema.jobs.c.workflow_id.is_not_distinct_from(row.workflow_id))
-            )
-            for parent in connection.scalars(parents):
-                self.found(f"job {job.payload} runs, its parent {parent} has not succeeded")
-        if job.suspect:
-            self._world.note("claimed a suspect")
+            for parent in connection.scalars(_NEVER_SUCCEEDED, {"sequence": job.sequence}):
+                self.found(f"job {job.payload} runs, its parent {parent} never succeeded")
 
     def renewed(self, holds: Iterable[Hold], now: datetime) -> None:
         """These leases were renewed at the store's ``now``, in the transaction that did it."""
@@ -136,13 +159,24 @@ class Oracles:
         """A handler ended with this to report."""
         self._returned[job.id, job.claim_number] = report
 
+    def cancel_tried(self, job_ids: Collection[UUID]) -> None:
+        """An operator pressed cancel for these, whatever comes of it."""
+        self.cancels_tried.update(job_ids)
+
     def asked_to_stop(self, job_id: UUID) -> None:
         """An operator's cancel of a running job was taken: it must not be claimed again."""
         self._asked.add(job_id)
 
-    def given_new_lives(self) -> None:
-        """Ended jobs were brought back: what was asked of them before is over."""
-        self._asked.clear()
+    def given_new_lives(self, job_ids: Collection[UUID]) -> None:
+        """These may have been brought back: what was asked of them before is over."""
+        self._asked.difference_update(job_ids)
+
+    def purged(self, before: Mapping[UUID, JobState], after: Collection[UUID]) -> None:
+        """What was stored before a purge and after it."""
+        for gone in before.keys() - after:
+            self.purged_ids.add(gone)
+            if not before[gone].terminal:
+                self.found(f"a purge took {gone}, which was {before[gone]}")
 
     def reported(
         self, attempts: Sequence["Attempt"], answers: Sequence[Answer], now: datetime
@@ -152,6 +186,7 @@ class Oracles:
             claim = (attempt.job.id, attempt.job.claim_number)
             if answer.status is AnswerStatus.APPLIED:
                 self._applied[claim] += 1
+                self._accept(claim, attempt)
                 self._leases.pop(attempt.job.sequence, None)
                 if self._expiries.get(attempt.job.sequence, now + MOMENT) <= now:
                     self.found(f"job {attempt.job.payload}: applied, though its lease had lapsed")
@@ -162,6 +197,13 @@ class Oracles:
             elif answer.status is AnswerStatus.ALREADY_APPLIED and not self._applied[claim]:
                 self.found(f"job {attempt.job.payload}: already applied, but never was")
 
+    def _accept(self, claim: Claim, attempt: "Attempt") -> None:
+        returned = self._returned.get(claim)
+        if returned is None or returned != attempt.report:
+            self.found(f"job {attempt.job.payload}: applied what no handler returned")
+        else:
+            self.accepted[claim] = returned
+
     def swept(self, lapsed: Sequence[LapsedJob]) -> None:
         """What a sweep read as lapsed."""
         for one in lapsed:
@@ -169,43 +211,3 @@ class Oracles:
                 self.found(f"job number {one.sequence} was read as lapsed while its lease ran")
             if self._world.calm_for(one.owner) > 2 * self._world.plan.lease_seconds:
                 self.found(f"{one.owner} let a lease lapse although nothing hindered it")
-
-    # Asked when faults are over, and at the end.
-
-    def audit(self, connection: Connection) -> list[str]:
-        """Everything the tables must say."""
-        problems = audit(connection)
-        stored = set(connection.scalars(select(schema.jobs.c.id)))
-        purged = self._world.reached["purged"]
-        if not purged:
-            problems += [f"job {one} was accepted and is gone" for one in self._accepted - stored]
-        problems += self._ceilings(connection)
-        self._note_moves(connection)
-        return problems
-
-    def _ceilings(self, connection: Connection) -> list[str]:
-        jobs, log = schema.jobs, schema.transitions
-        highest = (
-            select(jobs.c.payload, jobs.c.retry_policy, func.max(log.c.attempt).label("attempt"))
-            .join(log, log.c.job_sequence == jobs.c.sequence)
-            .group_by(jobs.c.sequence)
-        )
-        over = []
-        for row in connection.execute(highest):
-            policy: RetryPolicy = decode_policy(row.retry_policy)
-            if row.attempt > policy.max_attempts:
-                over.append(f"job {row.payload}: attempt {row.attempt} of {policy.max_attempts}")
-        return over
-
-    def _note_moves(self, connection: Connection) -> None:
-        log = schema.transitions
-        moves = select(log.c.previous_state, log.c.state, log.c.event).distinct()
-        for source, target, event in connection.execute(moves):
-            for edge in EDGES:
-                if (edge.source, edge.target) == (source, target) and event in edge.events:
-                    self._world.note(name_of(edge))
-
-
-def name_of(edge: Edge) -> str:
-    """How the coverage report names a transition."""
-    return f"edge {edge.number}: {edge.source or 'born'} -> {edge.target}"

@@ -1,0 +1,1 @@
+"""What must hold in every world, each kind in a file of its own."""
