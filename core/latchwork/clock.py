@@ -45,10 +45,11 @@ class SystemClock:
 
     def now(self) -> datetime:
         """The current time in UTC."""
-        if self._measured is None:
+        measured = self._measured
+        if measured is None:
             return self._wall() + self.offset
-        wall, steady = self._measured
-        return wall + self.offset + timedelta(seconds=self._steady() - steady)
+        theirs, steady = measured
+        return theirs + timedelta(seconds=self._steady() - steady)
 
     def monotonic(self) -> float:
         """Seconds of the monotonic clock."""
@@ -60,4 +61,6 @@ class SystemClock:
         theirs = ask()
         wall, after = self._wall(), self._steady()
         middle = wall - timedelta(seconds=(after - before) / 2)
-        self.offset, self._measured = theirs - middle, (wall, after)
+        self.offset = theirs - middle
+        # One value: another thread never sees half of a new measurement.
+        self._measured = (wall + self.offset, after)
