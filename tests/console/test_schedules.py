@@ -60,8 +60,9 @@ def test_skipped_ticks_are_shown_with_their_reason(
 ) -> None:
     clock = world.app.database.clock
     world.app.operator.trigger_schedule(HOSTILE, actor="ann")
-    for _ in range(2):
-        monkeypatch.setattr(clock, "offset", clock.offset + timedelta(hours=2))
+    for hours in (2, 4):
+        later = clock.now() + timedelta(hours=hours)
+        monkeypatch.setattr(clock, "now", lambda later=later: later)
         ScheduleMinter(world.app.database).run_once()
     page = world.client.get(PATH).text
     assert "skipped: no node was there in time" in page
