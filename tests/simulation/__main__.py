@@ -1,13 +1,13 @@
 """``python -m tests.simulation``: run worlds, replay one, say what was reached."""
 
 import argparse
+import json
 import sys
 import time
 from pathlib import Path
 
-from latchwork.decisions.transitions import EDGES
 from tests.simulation import plan, running
-from tests.simulation.oracles.at_rest import name_of
+from tests.simulation.reach import unreached
 
 PROGRESS_SEEDS = 50
 
@@ -36,7 +36,7 @@ def main() -> int:
             print(f"time is up; go on with --from {seed + 1}")
             break
     print(
-        f"{summary.worlds} worlds, {summary.steps:,} steps, {len(summary.failures)} with findings"
+        json.dumps({"n": summary.worlds, "failures": len(summary.failures), "steps": summary.steps})
     )
     if chosen.coverage:
         tell_coverage(summary)
@@ -66,16 +66,11 @@ def tell(seed: int) -> None:
 
 
 def tell_coverage(summary: running.Summary) -> None:
-    """What was reached how often, and which transitions never."""
+    """What was reached how often, and what never."""
     for name, count in sorted(summary.reached.items()):
         print(f"{count:9,} {name}")
-    for name in unreached(summary):
+    for name in unreached(summary.reached):
         print(f"    never {name}")
-
-
-def unreached(summary: running.Summary) -> list[str]:
-    """The legal transitions that no world took."""
-    return [name for name in map(name_of, EDGES) if not summary.reached[name]]
 
 
 if __name__ == "__main__":

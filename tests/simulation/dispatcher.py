@@ -46,7 +46,8 @@ class VirtualDispatcher:
         elif self._unsettled is not None:
             self._settle(self._unsettled)
         else:
-            self._node.in_store(self._read, self._started)
+            reading = self._reading
+            self._node.in_store(lambda c: self._read(c, reading), self._started)
 
     def _lost(self) -> None:
         self._reading, self._unsettled, self._waiting = None, None, False
@@ -62,14 +63,13 @@ class VirtualDispatcher:
         if isinstance(token, str):
             self._reading = Reading.at(Place.parse(token))
 
-    def _read(self, connection: Connection) -> tuple[Reading, Started] | None:
+    def _read(self, connection: Connection, reading: Reading) -> tuple[Reading, Started] | None:
         owner, now = self._node.worker_id, self._node.now()
-        assert self._reading is not None
         if not observer_leases.renew_lease(
             connection, SCOPE.name, owner, lease_seconds=LEASE_SECONDS, now=now
         ):
             return None
-        batch = read_batch(connection, self._reading, limit=ROWS)
+        batch = read_batch(connection, reading, limit=ROWS)
         observer_cursors.advance(connection, SCOPE.name, owner, batch, batch.reading.place, now=now)
         started = deliveries.start(connection, SCOPE.name, owner, limit=CALLS, now=now)
         return None if started is None else (batch.reading, started)

@@ -50,9 +50,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SWEEP_SECONDS = 2.0
+SWEEP_SECONDS = 1.0
 POLL_SECONDS = 3.0
 GRACE_SECONDS = 3.0
+GIVE_UP_SECONDS = 0.5
 
 
 @dataclass
@@ -177,13 +178,23 @@ class VirtualNode:
     def in_store(
         self, work: Callable[[Connection], T], then: Callable[[T | Exception], None]
     ) -> None:
-        """Do the store's work a moment later, and hear of it another moment later, if at all."""
+        """Do the store's work a moment later, and hear of it another moment later, if at all.
+
+        What is once under way arrives, also when its sender crashes or freezes, or has given it up.
+        """
+        way = self.world.way_seconds(self._chance)
+        gives_up = way > GIVE_UP_SECONDS and self._chance.random() < 0.5
 
         def do() -> None:
             answer = self.world.ask(work, self._chance)
-            self.later(self._chance.uniform(0, 0.05), lambda: then(answer))
+            if gives_up:
+                self.world.note("arrived after it was given up")
+            else:
+                self.later(self.world.way_seconds(self._chance), lambda: then(answer))
 
-        self.later(self._chance.uniform(0, 0.05), do)
+        self.world.later(way, do)
+        if gives_up:
+            self.later(GIVE_UP_SECONDS, lambda: then(StoreUnavailable("no answer in time")))
 
     def _forget(self, holds: Sequence[Hold]) -> None:
         self._renewals.forget(holds)
@@ -361,8 +372,14 @@ class VirtualNode:
                 LapseVerdict(one, next_due(one.retry, one.attempt, now, chance=0.5))
                 for one in lapsed
             ]
+
+            def expire(connection: Connection) -> int:
+                count = expiry.expire(connection, verdicts, now=now)
+                self.world.oracles.expired(connection, lapsed)
+                return count
+
             self.in_store(
-                lambda c: expiry.expire(c, verdicts, now=now),
+                expire,
                 lambda count: self.world.note("swept" if count == len(verdicts) else "swept less"),
             )
 

@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 ACTOR = "ann"
-_RUNNING = (
-    select(schema.jobs.c.payload)
-    .where(schema.jobs.c.state == JobState.LEASED)
-    .order_by(schema.jobs.c.sequence)
-    .limit(1)
-)
+_NUMBER = select(schema.jobs.c.payload).limit(1)
+_FOUND = {
+    "cancel running": _NUMBER.where(schema.jobs.c.state == JobState.LEASED).order_by(
+        schema.jobs.c.sequence
+    ),
+    "requeue ended": _NUMBER.where(
+        schema.jobs.c.state.in_((JobState.DEAD_LETTERED, JobState.QUARANTINED))
+    ).order_by(schema.jobs.c.terminal_at.desc(), schema.jobs.c.sequence),
+}
+"""Actions on a job that is fit for them, chosen when it comes to it."""
 
 Act = Callable[[Connection, Any, datetime], Any]
 
@@ -36,11 +40,12 @@ class Operators:
 
     def press(self, kind: str, values: dict[str, Any]) -> None:
         """Do what a step says: cancel a job, pause a queue, retry a workflow."""
-        if kind == "cancel running":
-            number = self._world.database.read(lambda connection: connection.scalar(_RUNNING))
+        if kind in _FOUND:
+            find = _FOUND[kind]
+            number = self._world.database.read(lambda connection: connection.scalar(find))
             if number is None:
                 return
-            kind, values = "cancel", {"number": int(number)}
+            kind, values = kind.split()[0], {"number": int(number)}
         touched = self._touched(values)
         if kind in ("cancel", "cancel workflow"):
             self._world.oracles.cancel_tried(touched)

@@ -11,8 +11,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-FAULTS_UNTIL = 20.0
+FAULTS_UNTIL = 12.0
 """Seconds of faults; then the world is healed and must come to rest."""
+ACTIONS_UNTIL = 18.0
+"""Seconds in which operators act: on a healed world too, where much has ended."""
 QUEUES = ("red", "green", "blue")
 BEHAVIOURS = ("ok", "ok", "ok", "fails once", "fails", "gives up", "unroutable", "stubborn", "slow")
 
@@ -40,6 +42,7 @@ class Plan:
     lease_seconds: float
     skew_seconds: float
     lost_answers: float
+    slow_ways: float
     weighted: bool
     observed: bool
     own_clocks: bool
@@ -61,9 +64,12 @@ def draw(seed: int) -> Plan:
     """The world of a seed."""
     chance = Random(f"plan {seed}")  # noqa: S311
     jobs, workflows, steps = 0, 0, []
-    moments = [round(chance.uniform(0, FAULTS_UNTIL), 3) for _ in range(chance.randint(25, 50))]
-    for at in sorted(moments):
-        kind = chance.choice(_KINDS)
+    moments = [round(chance.uniform(0, FAULTS_UNTIL), 3) for _ in range(chance.randint(20, 40))]
+    late = [round(chance.uniform(FAULTS_UNTIL, ACTIONS_UNTIL), 3) for _ in range(4)]
+    for at in sorted(moments + late):
+        kind = chance.choice(_KINDS if at < FAULTS_UNTIL else _LATE_KINDS)
+        if "workflow" in kind and not workflows:
+            kind = "workflow"
         values: dict[str, Any] = {}
         if kind == "enqueue":
             count = chance.choice((1, 1, 2, 5))
@@ -81,9 +87,10 @@ def draw(seed: int) -> Plan:
         seed=seed,
         nodes=chance.randint(1, 4),
         slots=chance.randint(1, 4),
-        lease_seconds=chance.choice((1.5, 3.0)),
+        lease_seconds=chance.choice((1.0, 2.0)),
         skew_seconds=chance.choice((0.0, 0.0, 0.2)),
         lost_answers=chance.choice((0.0, 0.02, 0.1)),
+        slow_ways=chance.choice((0.0, 0.05, 0.2)),
         weighted=chance.random() < 0.5,
         observed=chance.random() < 0.5,
         own_clocks=chance.random() < 0.5,
@@ -110,7 +117,7 @@ def _job(chance: Random, number: int, parents: list[int]) -> dict[str, Any]:
         "any_terminal": chance.random() < 0.3,
         "queue": chance.choice(QUEUES),
         "behaviour": chance.choice(BEHAVIOURS),
-        "due_in": chance.choice((0.0, 0.0, 0.0, 1.0, 8.0)),
+        "due_in": chance.choice((0.0, 0.0, 0.0, 1.0, 5.0)),
         "max_attempts": chance.randint(1, 4),
         "base_seconds": chance.choice((0.0, 0.3, 1.0)),
     }
@@ -154,11 +161,12 @@ _VALUES: dict[str, Callable[[Random, int, int], dict[str, Any]]] = {
     "retry workflow": _some_workflow, "cancel workflow": _some_workflow,
     "crash": _some_node, "freeze": _some_node, "stop": _some_node,
     "outage": _outage, "step clock": _clock_step,
-    "cancel running": lambda *_: {}, "purge": lambda *_: {},
+    "cancel running": lambda *_: {}, "requeue ended": lambda *_: {}, "purge": lambda *_: {},
 }  # fmt: skip
 _KINDS = (
-    *["enqueue"] * 12, *["workflow"] * 3, *["requeue"] * 4,
+    *["enqueue"] * 12, *["workflow"] * 3, *["requeue"] * 2, *["requeue ended"] * 4,
     *["cancel"] * 3, *["cancel running"] * 3,
     "pause", "resume", "resume", "limit", "limit", *["retry workflow"] * 3, "cancel workflow",
-    *["crash"] * 3, *["freeze"] * 3, "stop", "outage", "step clock", "purge",
+    *["crash"] * 3, *["freeze"] * 5, "stop", "outage", "step clock", "purge",
 )  # fmt: skip
+_LATE_KINDS = ("enqueue", "requeue ended", "cancel", *["retry workflow"] * 3)

@@ -97,13 +97,17 @@ def no_fence() -> Any:
 
 @bug("an outcome is accepted from the right worker, whichever claim it was")
 def fence_by_worker_only() -> Any:
-    return _fence(lambda row, worker_id, _hold, _now: row.owner == worker_id)
+    return _fence(
+        lambda row, worker_id, _, now: row.owner == worker_id and row.lease_expires_at > now
+    )
 
 
-@bug("an outcome is accepted by worker and attempt, without the claim number and the expiry")
+@bug("an outcome is accepted by worker and attempt, without the claim number")
 def fence_without_claim_number() -> Any:
     return _fence(
-        lambda row, worker_id, hold, _now: row.owner == worker_id and row.attempt == hold.attempt
+        lambda row, worker_id, hold, now: (
+            (row.owner, row.attempt) == (worker_id, hold.attempt) and row.lease_expires_at > now
+        )
     )
 
 

@@ -16,7 +16,13 @@ from latchwork.clock import SystemClock
 from latchwork.decisions.retention import Retention
 from latchwork.decisions.retries import RetryPolicy
 from latchwork.decisions.states import DependencyMode, JobState
-from latchwork.errors import DuplicateJob, LatchworkError, StoreUnavailable, UnknownParent
+from latchwork.errors import (
+    DuplicateJob,
+    LatchworkError,
+    StoreError,
+    StoreUnavailable,
+    UnknownParent,
+)
 from latchwork.store import (
     counter_folding,
     purging,
@@ -33,7 +39,7 @@ from tests.simulation.operators import Operators
 from tests.simulation.oracles.at_rest import ORACLES, edges_taken
 from tests.simulation.oracles.observed import Observed
 from tests.simulation.oracles.running import Oracles
-from tests.simulation.plan import FAULTS_UNTIL, QUEUES, Plan, Step
+from tests.simulation.plan import ACTIONS_UNTIL, FAULTS_UNTIL, QUEUES, Plan, Step
 
 T = TypeVar("T")
 
@@ -41,6 +47,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 REST_WITHIN = 600.0
 """Seconds in which a healed world must come to rest."""
 WRONG_SECONDS = 600.0
+WAY_SECONDS, SLOW_WAY_SECONDS = 0.05, 5.0
 LOOK_SECONDS, FOLD_SECONDS = 2.0, 7.0
 _LIVE = select(schema.jobs.c.payload, schema.jobs.c.state).where(
     schema.jobs.c.terminal_at.is_(None)
@@ -54,7 +61,7 @@ _BEHIND = select(
     )
 )
 _STORED = select(schema.jobs.c.id, schema.jobs.c.state)
-RETENTION = Retention(done=timedelta(seconds=5), failed=timedelta(seconds=10))
+RETENTION = Retention(done=timedelta(seconds=2), failed=timedelta(seconds=4))
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,7 @@ class World:
         try:
             self._until(FAULTS_UNTIL + 0.001)
             self._audit("when the faults were over")
-            while self._unfinished():
+            while self.at < ACTIONS_UNTIL or self._unfinished():
                 if self.at > FAULTS_UNTIL + REST_WITHIN:
                     self.oracles.found("stuck: " + ", ".join(self._unfinished()))
                     break
@@ -168,11 +175,16 @@ class World:
 
     def calm_for(self, worker_id: str) -> float:
         """How long nothing has kept a node from its leases; negative while something does."""
-        if self.plan.lost_answers and not self.healed:
+        if (self.plan.lost_answers or self.plan.slow_ways) and not self.healed:
             return -1.0
         return self.at - max(self._calm_since, self._node_calm_since.get(worker_id, 0.0))
 
     # The store, and what keeps it from answering.
+
+    def way_seconds(self, chance: Random) -> float:
+        """How long a question to the store, or its answer, is under way: seldom very long."""
+        seldom = not self.healed and chance.random() < self.plan.slow_ways
+        return chance.uniform(0, SLOW_WAY_SECONDS if seldom else WAY_SECONDS)
 
     def ask(self, work: Callable[[Connection], T], chance: Random) -> T | Exception:
         """One transaction; an outage, or a lost answer after it was carried out, is an error."""
@@ -187,6 +199,8 @@ class World:
         try:
             answer = self.database.write(work)
         except LatchworkError as error:
+            if type(error) is StoreError:
+                self.oracles.found(f"the store refused: {error}")
             return error
         except AssertionError:
             raise
@@ -266,7 +280,8 @@ class World:
         life = self._nodes[number]
         if kind == "freeze":
             life.frozen_until = max(life.frozen_until, self.at + seconds)
-            self._node_calm_since[life.worker_id] = life.frozen_until
+            before = self._node_calm_since.get(life.worker_id, 0.0)
+            self._node_calm_since[life.worker_id] = max(before, life.frozen_until)
             return
         self._node_calm_since[life.worker_id] = float("inf")
         if kind == "stop" and life.alive:
@@ -318,7 +333,9 @@ class World:
         self.healed = True
         # The clock is put right: what was due by it at its furthest is due soon.
         self._clock_step = self._furthest_step
-        self._calm_since = max(self._calm_since, self.at)
+        # What is under way may still take its time.
+        under_way = 2 * SLOW_WAY_SECONDS if self.plan.slow_ways else 0.0
+        self._calm_since = max(self._calm_since, self.at + under_way)
         self.oracles.clock_stepped()
         for number, node in enumerate(self._nodes):
             node.frozen_until = min(node.frozen_until, self.at)

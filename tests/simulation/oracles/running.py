@@ -31,6 +31,7 @@ _LEASED = (
     .select_from(schema.jobs)
     .where(schema.jobs.c.queue == bindparam("queue"), schema.jobs.c.state == S.LEASED)
 )
+_STATE = select(schema.jobs.c.state).where(schema.jobs.c.sequence == bindparam("sequence"))
 _DUE = select(schema.jobs.c.mode, schema.jobs.c.due_at).where(
     schema.jobs.c.sequence == bindparam("sequence")
 )
@@ -62,6 +63,8 @@ class Oracles:
         self.cancels_tried: set[UUID] = set()
         self.accepted: dict[Claim, Report] = {}
         self._claims: dict[UUID, int] = {}
+        # By enqueue number: the latest claim.
+        self._latest: dict[int, int] = {}
         # By enqueue number: until when a lease is certain, in the world's seconds.
         self._leases: dict[int, float] = {}
         # By enqueue number: when the lease ends as the store has it.
@@ -118,7 +121,7 @@ class Oracles:
             self.found(f"job {job.payload} was asked to stop and is claimed again")
         if job.claim_number <= self._claims.get(job.id, 0):
             self.found(f"job {job.payload}: claim number {job.claim_number} was given before")
-        self._claims[job.id] = job.claim_number
+        self._claims[job.id] = self._latest[job.sequence] = job.claim_number
         if job.attempt > job.retry.max_attempts:
             self.found(f"job {job.payload}: attempt {job.attempt} of {job.retry.max_attempts}")
         row = connection.execute(_DUE, {"sequence": job.sequence}).one()
@@ -131,7 +134,9 @@ class Oracles:
     def renewed(self, holds: Iterable[Hold], now: datetime) -> None:
         """These leases were renewed at the store's ``now``, in the transaction that did it."""
         for hold in holds:
-            if self._expiries.get(hold.sequence, now) < now:
+            if hold.claim_number != self._latest.get(hold.sequence):
+                self.found(f"the lease of another claim of job number {hold.sequence} was renewed")
+            if self._expiries.get(hold.sequence, now + MOMENT) <= now:
                 self.found(f"the lease of job number {hold.sequence} had lapsed and was renewed")
             expires_at = now + timedelta(seconds=self._world.plan.lease_seconds)
             self._lease_begins(hold.sequence, expires_at)
@@ -139,8 +144,9 @@ class Oracles:
     def released(self, holds: Iterable[Hold]) -> None:
         """These leases were given up."""
         for hold in holds:
-            self._leases.pop(hold.sequence, None)
-            self._expiries.pop(hold.sequence, None)
+            if hold.claim_number == self._latest.get(hold.sequence):
+                self._leases.pop(hold.sequence, None)
+                self._expiries.pop(hold.sequence, None)
 
     def _lease_begins(self, sequence: int, expires_at: datetime) -> None:
         plan = self._world.plan
@@ -203,6 +209,14 @@ class Oracles:
             self.found(f"job {attempt.job.payload}: applied what no handler returned")
         else:
             self.accepted[claim] = returned
+
+    def expired(self, connection: Connection, lapsed: Sequence[LapsedJob]) -> None:
+        """A sweep wrote what it had read a while ago, in this transaction."""
+        for one in lapsed:
+            if self._world.at < self._leases.get(one.sequence, 0.0):
+                state = connection.scalar(_STATE, {"sequence": one.sequence})
+                if state is not S.LEASED:
+                    self.found(f"job number {one.sequence} was swept while a new lease ran")
 
     def swept(self, lapsed: Sequence[LapsedJob]) -> None:
         """What a sweep read as lapsed."""
