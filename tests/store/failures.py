@@ -8,22 +8,10 @@ from latchwork.maintenance.failure_grouper import FailureGrouper
 from latchwork.monitor import Monitor
 from latchwork.operations import Operator
 from latchwork.store.moves import Cause
+from tests.clocks import SetClock
 from tests.store.builders import Store
 
 CODE = "attempts_exhausted"
-
-
-class StillClock:
-    """The time of a store's test, for what reads the database's clock."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def now(self) -> object:
-        return self._store.now
-
-    def monotonic(self) -> float:
-        return self._store.now.timestamp()
 
 
 class Failures:
@@ -33,7 +21,7 @@ class Failures:
         self.store = store
         self.database = store.database
         self.database.prepare()
-        self.database.clock = StillClock(store)  # type: ignore[assignment]
+        self.database.clock = SetClock(lambda: store.now)
         self.monitor = Monitor(self.database)
         self.operator = Operator(self.database)
 

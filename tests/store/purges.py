@@ -6,31 +6,20 @@ from uuid import UUID
 from sqlalchemy import select
 from uuid_utils.compat import uuid7
 
-from latchwork.clock import SystemClock
 from latchwork.decisions.states import JobState
 from latchwork.maintenance.purger import Purger
 from latchwork.store import schema
 from latchwork.store.enqueueing import insert_jobs
 from latchwork.store.workflow_rows import insert_workflow
+from tests.clocks import SetClock
 from tests.store.builders import Store
 
 DAY = 86_400
 
 
-class Clock(SystemClock):
-    """The test's time."""
-
-    def __init__(self, store: Store) -> None:
-        super().__init__()
-        self._store = store
-
-    def now(self) -> Any:
-        return self._store.now
-
-
 def keep_time(store: Store) -> None:
     """Let the monitor, the operator and the purge live at the test's time."""
-    store.database.clock = Clock(store)
+    store.database.clock = SetClock(lambda: store.now)
 
 
 def purge(store: Store) -> int:

@@ -16,6 +16,7 @@ from latchwork.store.enqueueing import NewJob
 from latchwork.store.moves import Cause
 from latchwork.store.outcomes import OutcomeKind, Report
 from latchwork.views import JobView, Tag
+from tests.clocks import SetClock
 
 WORKER = "host-1-abc"
 KINDS = {
@@ -33,7 +34,7 @@ class Scene:
         self.database = database
         self.monitor = Monitor(database)
         self.now = datetime.now(UTC)
-        database.clock = StillClock(self)  # type: ignore[assignment]
+        database.clock = SetClock(lambda: self.now)
 
     def wait(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
@@ -148,17 +149,3 @@ class Scene:
         found = self.monitor.job(job_id)
         assert found is not None
         return found
-
-
-class StillClock:
-    """The scene's time, for the monitor."""
-
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self.offset = timedelta()
-
-    def now(self) -> datetime:
-        return self._scene.now
-
-    def monotonic(self) -> float:
-        return self._scene.now.timestamp()

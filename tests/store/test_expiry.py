@@ -5,7 +5,6 @@ from datetime import timedelta
 
 from sqlalchemy import select
 
-from latchwork.clock import SystemClock
 from latchwork.decisions.retries import RetryPolicy
 from latchwork.decisions.states import JobState
 from latchwork.decisions.transitions import Event
@@ -14,6 +13,7 @@ from latchwork.store import expiry, heartbeats
 from latchwork.store.database import Database
 from latchwork.store.expiry import LapseVerdict
 from latchwork.store.schema import nodes
+from tests.clocks import SetClock
 from tests.store.builders import (
     FAILURE,
     LEASE_SECONDS,
@@ -190,8 +190,6 @@ def test_a_lease_is_swept_although_its_node_was_never_registered(store: Store) -
 
 def at_the_time_of(store: Store) -> Database:
     """The store's database, whose clock shows the store's time."""
-    clock = SystemClock()
-    clock.now = lambda: store.now  # type: ignore[method-assign]
     store.database.prepare()
-    store.database.clock = clock
+    store.database.clock = SetClock(lambda: store.now)
     return store.database

@@ -17,6 +17,7 @@ from latchwork.store.claiming import claim
 from latchwork.store.database import Database
 from latchwork.store.engines import writing
 from latchwork.views import QueueView
+from tests.clocks import SetClock
 from tests.store.builders import ACTOR, LEASE_SECONDS, Store
 from tests.store.test_locking_postgres import until_waiting
 
@@ -208,7 +209,7 @@ def test_an_action_whose_answer_was_lost_is_done_once_and_answered(
 def test_previews_say_what_would_happen_and_change_nothing(
     store: Store, operator: Operator
 ) -> None:
-    store.database.clock.now = lambda: store.now  # type: ignore[method-assign]
+    store.database.clock = SetClock(lambda: store.now)
     jobs = [store.enqueue(queue="mail") for _ in range(4)]
     store.claim("mail", 2)
     before = store.dump()

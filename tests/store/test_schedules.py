@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import func, select
 
 from latchwork.application import Latchwork
-from latchwork.clock import SystemClock
 from latchwork.context import JobContext
 from latchwork.decisions.recurrence import CatchUp, due_ticks
 from latchwork.decisions.states import JobState
@@ -23,22 +22,12 @@ from latchwork.store import schedules, service_tables
 from latchwork.store.database import Database
 from latchwork.store.schema import jobs
 from latchwork.store.service_tables import schedule_ticks
+from tests.clocks import SetClock
 from tests.store.builders import Store
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 HOURLY = "0 * * * *"
 T = TickOutcome
-
-
-class SetClock(SystemClock):
-    """A clock that stands where the test puts it."""
-
-    def __init__(self, now: datetime) -> None:
-        super().__init__()
-        self.at = now
-
-    def now(self) -> datetime:
-        return self.at
 
 
 class Shop:
@@ -47,7 +36,8 @@ class Shop:
     def __init__(self, app: Latchwork) -> None:
         self.app = app
         app.database.prepare()
-        self.clock = app.database.clock = SetClock(START)
+        self.now = START
+        app.database.clock = SetClock(lambda: self.now)
         self.minter = ScheduleMinter(app.database)
         self.backup: JobType[..., Any] = app.job("backup", queue="nights", tags=["night"])(backup)
 
@@ -58,7 +48,7 @@ class Shop:
     def wait(self, **parts: float) -> list[Tick]:
         """Let time pass, mint, and return the ticks decided then, oldest first."""
         before = {tick.at for tick in self.ticks()}
-        self.clock.at += timedelta(**parts)
+        self.now += timedelta(**parts)
         while self.minter.run_once():
             pass
         return [tick for tick in self.ticks() if tick.at not in before]
@@ -67,7 +57,7 @@ class Shop:
         return list(reversed(self.app.monitor.schedule_ticks(schedule_id, limit=200)))
 
     def end_all(self) -> None:
-        store = Store(self.app.database, now=self.clock.at)
+        store = Store(self.app.database, now=self.now)
         for job in self.app.monitor.jobs().jobs:
             if job.state is JobState.SCHEDULED:
                 store.end(job.id)
@@ -97,7 +87,7 @@ def test_a_tick_enqueues_one_job_due_at_its_time(shop: Shop) -> None:
     assert shop.wait(minutes=59) == []
     (tick,) = shop.wait(minutes=1, seconds=3)
     assert (tick.outcome, tick.at) == (T.MINTED, START + timedelta(hours=1))
-    assert tick.decided_at == shop.clock.at
+    assert tick.decided_at == shop.now
     assert tick.job_id is not None
     job = shop.app.monitor.job(tick.job_id)
     assert job is not None
@@ -114,21 +104,21 @@ def test_a_tick_enqueues_one_job_due_at_its_time(shop: Shop) -> None:
 def test_setting_again_keeps_the_place_and_changes_take_effect_from_now(shop: Shop) -> None:
     shop.set(catch_up=CatchUp.COALESCE, may_overlap=True)
     shop.wait(hours=1)
-    shop.clock.at += timedelta(hours=3)
+    shop.now += timedelta(hours=3)
     assert shop.set(catch_up=CatchUp.COALESCE, may_overlap=True) is SetOutcome.UNCHANGED
     assert shop.set(catch_up=CatchUp.COALESCE, may_overlap=True, queue="q") is SetOutcome.CHANGED
     assert outcomes(shop.wait()) == [(T.COALESCED, 3)]
-    shop.clock.at += timedelta(minutes=150)
+    shop.now += timedelta(minutes=150)
     assert shop.set(cron="*/30 * * * *", may_overlap=True) is SetOutcome.CHANGED
     assert shop.wait() == []
     (tick,) = shop.wait(minutes=30)
-    assert tick.at == shop.clock.at
+    assert tick.at == shop.now
 
 
 def test_no_tick_runs_twice_when_the_cron_is_changed_back_and_forth(shop: Shop) -> None:
     shop.set(may_overlap=True)
     shop.wait(hours=1)
-    shop.clock.at -= timedelta(seconds=90)
+    shop.now -= timedelta(seconds=90)
     shop.set(cron="*/30 * * * *", may_overlap=True)
     shop.set(cron=HOURLY, may_overlap=True)
     assert shop.wait(seconds=120) == []
@@ -156,13 +146,13 @@ def test_ticks_missed_in_an_outage_are_coalesced_to_exactly_one(shop: Shop) -> N
 
 def test_a_clock_that_jumps_ten_years_mints_at_most_once(shop: Shop) -> None:
     shop.set("second", cron="* * * * * *", catch_up="coalesce")
-    shop.clock.at += timedelta(days=3650)
+    shop.now += timedelta(days=3650)
     shop.minter.run_once()
     (tick,) = shop.ticks("second")
     assert (tick.count.value, tick.count.capped) == (1000, True)
-    shop.clock.at -= timedelta(days=3650)
+    shop.now -= timedelta(days=3650)
     for _ in range(3):
-        shop.clock.at += timedelta(seconds=1)
+        shop.now += timedelta(seconds=1)
         shop.minter.run_once()
     assert shop.jobs() == 1
 
@@ -170,7 +160,7 @@ def test_a_clock_that_jumps_ten_years_mints_at_most_once(shop: Shop) -> None:
 def test_a_clock_that_steps_back_over_a_tick_mints_it_once(shop: Shop) -> None:
     shop.set(may_overlap=True)
     assert len(shop.wait(hours=1, seconds=5)) == 1
-    shop.clock.at -= timedelta(seconds=90)
+    shop.now -= timedelta(seconds=90)
     assert shop.wait() == []
     assert shop.wait(seconds=120) == []
     assert len(shop.wait(hours=1)) == 1
@@ -262,7 +252,7 @@ def test_a_trigger_is_audited_and_leaves_the_ticks_as_they_are(shop: Shop) -> No
 
 def test_a_trigger_at_the_instant_of_a_tick_does_not_take_its_place(shop: Shop) -> None:
     shop.set(may_overlap=True)
-    shop.clock.at += timedelta(hours=1)
+    shop.now += timedelta(hours=1)
     for _ in range(3):
         shop.app.operator.trigger_schedule("nightly", actor="ann")
     assert outcomes(shop.wait()) == [(T.MINTED, 1)]
@@ -310,7 +300,7 @@ def test_a_schedule_of_a_zone_this_host_does_not_know_holds_up_no_other(shop: Sh
             .values(zone="Mars/Base")
         )
     )
-    shop.clock.at += timedelta(hours=1)
+    shop.now += timedelta(hours=1)
     assert not shop.minter.run_once()
     assert (len(shop.ticks("a")), len(shop.ticks("b"))) == (0, 1)
     view = shop.app.monitor.schedule("a")
@@ -326,7 +316,7 @@ def test_two_nodes_never_mint_the_same_tick_twice(shop: Shop) -> None:
     databases = [Database(url) for _ in range(nodes)]
     for database in databases:
         database.prepare()
-        database.clock = shop.clock
+        database.clock = SetClock(lambda: shop.now)
     minters = [ScheduleMinter(database) for database in databases]
     start = Barrier(nodes)
 
@@ -336,7 +326,7 @@ def test_two_nodes_never_mint_the_same_tick_twice(shop: Shop) -> None:
 
     with ThreadPoolExecutor(nodes) as pool:
         for _ in range(rounds):
-            shop.clock.at += timedelta(hours=1)
+            shop.now += timedelta(hours=1)
             list(pool.map(mint, minters))
             shop.minter.run_once()
     assert shop.jobs() == rounds
@@ -350,8 +340,8 @@ def test_a_decision_on_what_was_read_before_another_node_decided_writes_nothing(
     shop: Shop,
 ) -> None:
     shop.set(may_overlap=True)
-    shop.clock.at += timedelta(hours=1)
-    database, now = shop.app.database, shop.clock.at
+    shop.now += timedelta(hours=1)
+    database, now = shop.app.database, shop.now
     (read,) = database.read(schedules.read_due, now=now, limit=10)
     due = due_ticks(read.schedule.recurrence, after=read.cursor_at, now=now, catch_up=CatchUp.SKIP)
     shop.minter.run_once()

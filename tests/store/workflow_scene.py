@@ -14,6 +14,7 @@ from latchwork.monitor import Monitor
 from latchwork.operations import Operator
 from latchwork.store.claiming import ClaimedJob
 from latchwork.workflows import StartedWorkflow, Steps, Workflow
+from tests.clocks import SetClock
 from tests.store.builders import ON_ANY_TERMINAL, Store
 
 T = TypeVar("T", bound=Steps)
@@ -35,17 +36,6 @@ def call(number: int = 0, *, wire_name: str = "pack", queue: str = "work") -> Jo
 
 
 @dataclass
-class StoreClock:
-    """The test's time, for everything that asks the database for it."""
-
-    store: Store
-
-    def now(self) -> object:
-        """The time of the test."""
-        return self.store.now
-
-
-@dataclass
 class Flow:
     """A store, and what the public face of the application does with workflows on it."""
 
@@ -57,7 +47,7 @@ class Flow:
     def __post_init__(self) -> None:
         """Let everybody live in the test's time."""
         self.store.database.prepare()
-        self.store.database.clock = StoreClock(self.store)  # type: ignore[assignment]
+        self.store.database.clock = SetClock(lambda: self.store.now)
         self.client = Client(self.store.database)
         self.monitor = Monitor(self.store.database)
         self.operator = Operator(self.store.database)
