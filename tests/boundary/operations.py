@@ -51,7 +51,7 @@ def enqueue(database: Database, _scene: Scene) -> str:
 def claim_one(database: Database, _scene: Scene) -> str:
     jobs = database.write(
         claim, worker_id="node-2", queue=QUEUE, limit=1, lease_seconds=LEASE_SECONDS, now=NOW
-    )
+    ).jobs
     return f"claimed {[NAMES[job.id] for job in jobs]}"
 
 

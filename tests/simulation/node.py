@@ -37,7 +37,7 @@ from latchwork.decisions.retries import next_due
 from latchwork.decisions.states import CancelReason
 from latchwork.errors import StoreUnavailable
 from latchwork.store import claiming, expiry, heartbeats, outcomes
-from latchwork.store.claiming import ClaimedJob
+from latchwork.store.claiming import ClaimedBatch, ClaimedJob
 from latchwork.store.expiry import LapsedJob, LapseVerdict
 from latchwork.store.heartbeats import NodeRecord, RenewalStatus
 from latchwork.store.moves import Cause
@@ -214,20 +214,17 @@ class VirtualNode:
     # Claims and handlers.
 
     def _claim(self, command: Claim) -> None:
-        def work(connection: Connection) -> tuple[list[ClaimedJob], datetime | None]:
+        def work(connection: Connection) -> ClaimedBatch:
             now = self.now()
-            jobs = claiming.claim(
+            batch = claiming.claim(
                 connection, worker_id=self.worker_id, queue=command.queue, limit=command.limit,
                 lease_seconds=self.world.plan.lease_seconds, now=now,
                 allow_suspect=command.allow_suspect,
             )  # fmt: skip
-            self.world.oracles.claimed(connection, self.worker_id, command.queue, jobs, now)
-            due = None
-            if len(jobs) < command.limit:
-                due = claiming.next_due_at(connection, command.queue, now=now)
-            return jobs, due
+            self.world.oracles.claimed(connection, self.worker_id, command.queue, batch.jobs, now)
+            return batch
 
-        def then(answer: tuple[list[ClaimedJob], datetime | None] | Exception) -> None:
+        def then(answer: ClaimedBatch | Exception) -> None:
             at = self.world.at
             if isinstance(answer, Exception):
                 self.step(ClaimFailed(at, command.queue))

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from sqlalchemy import delete
+from sqlalchemy import delete, false, literal
 
 from latchwork.clock import SystemClock
 from latchwork.decisions import dependencies, leases
@@ -25,6 +25,7 @@ from latchwork.decisions.retries import RetryPolicy, delay_seconds
 from latchwork.decisions.states import DependencyMode, JobState
 from latchwork.decisions.transitions import Event
 from latchwork.store import (
+    claiming,
     deliveries,
     enqueueing,
     expiry,
@@ -235,23 +236,24 @@ def birth_after_a_failed_parent() -> Any:
 _birth = dependencies.birth
 
 
-def _gate(**opened: Any) -> Any:
-    read = queue_gates._read_gate
-
-    def open_gate(connection: Any, queue: str) -> Any:
-        return read(connection, queue)._replace(**opened)
-
-    return patch.object(queue_gates, "_read_gate", open_gate)
+@contextmanager
+def _gate(name: str, answer: Any) -> Iterator[None]:
+    claiming._look_statement.cache_clear()
+    try:
+        with patch.object(queue_gates, name, lambda: answer):
+            yield
+    finally:
+        claiming._look_statement.cache_clear()
 
 
 @bug("claims do not look whether the queue is paused")
 def claim_ignores_the_pause() -> Any:
-    return _gate(paused=False)
+    return _gate("_is_paused", false())
 
 
 @bug("claims do not look at the queue's limit")
 def claim_ignores_the_limit() -> Any:
-    return _gate(limit=None)
+    return _gate("_taken", literal(-(10**6)))
 
 
 @bug("the ledger is not told that a job was claimed")

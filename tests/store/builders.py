@@ -87,7 +87,7 @@ class Store:
         return self.database.write(
             claim, worker_id=worker, queue=queue, limit=limit, lease_seconds=LEASE_SECONDS,
             now=self.now, allow_suspect=allow_suspect,
-        )  # fmt: skip
+        ).jobs  # fmt: skip
 
     def lease(self, job_id: UUID, *, worker: str = WORKER) -> Hold:
         """Claim this job from its own queue."""

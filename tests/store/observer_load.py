@@ -144,7 +144,7 @@ class Load:
                 claimed[:] = claim(
                     connection, worker_id=queue, queue=queue, limit=ROWS_TOGETHER,
                     lease_seconds=600, now=self.database.now(),
-                )  # fmt: skip
+                ).jobs  # fmt: skip
                 return len(claimed)
 
             if self._commit(take, chance):

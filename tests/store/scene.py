@@ -81,7 +81,7 @@ class Scene:
             limit=limit,
             lease_seconds=60,
             now=self.now,
-        )
+        ).jobs
 
     def end(
         self,

@@ -60,7 +60,7 @@ def claim_on(connection: Any, store: Store, queue: str, limit: int) -> list[Any]
     return claim(
         connection, worker_id="node-2", queue=queue, limit=limit, lease_seconds=LEASE_SECONDS,
         now=store.now,
-    )  # fmt: skip
+    ).jobs  # fmt: skip
 
 
 def the_queue(store: Store, name: str) -> QueueView:

@@ -4,13 +4,13 @@ import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Connection, Table, delete, text
+from sqlalchemy import Connection, delete, text
 from uuid_utils.compat import uuid7
 
 from latchwork.decisions.leases import Hold
@@ -21,7 +21,7 @@ from latchwork.store.database import Database
 from latchwork.store.engines import writing
 from latchwork.store.enqueueing import NewJob
 from latchwork.store.log_place import Place
-from latchwork.store.names import introduce
+from latchwork.store.names import Used, introduce
 from latchwork.store.outcomes import OutcomeKind, Report
 from latchwork.store.schema import queues, transitions, wire_names
 from latchwork.store.transition_log import LogBatch, Reading, end_of_log, read_batch
@@ -35,7 +35,7 @@ START = Reading(0)
 def postgres(postgres_url: str) -> Iterator[Database]:
     database = Database(postgres_url, Settings())
     # The first job of a queue waits for another first job of it: not what is tested here.
-    names: dict[Table, Iterable[str]] = {queues: ["default"], wire_names: ["pack"]}
+    names: Used = {queues: ["default"], wire_names: ["pack"]}
     database.write(introduce, names, datetime.now(UTC))
     yield database
     database.dispose()
@@ -225,7 +225,7 @@ def _churn(database: Database, seed: int, jobs_each: int, done: threading.Event)
             enqueue(connection, batch)
             for claimed in claiming.claim(
                 connection, worker_id=worker, queue="default", limit=4, lease_seconds=60, now=now
-            ):
+            ).jobs:
                 hold = Hold(claimed.sequence, claimed.attempt, claimed.claim_number)
                 report = Report(hold, OutcomeKind.SUCCESS)
                 outcomes.report_outcomes(connection, worker, [report], now=datetime.now(UTC))

@@ -76,7 +76,7 @@ def write(database: Database, samples: Samples, stopping: threading.Event) -> No
         database.write(insert_jobs, [new], now=now)
         claimed = database.write(
             claim, worker_id=WORKER, queue="wal", limit=1, lease_seconds=60, now=now
-        )
+        ).jobs
         reports = [Report(job.hold, OutcomeKind.SUCCESS) for job in claimed]
         database.write(report_outcomes, WORKER, reports, now=now)
         samples.writes += 3

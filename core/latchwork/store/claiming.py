@@ -20,7 +20,7 @@ from latchwork.store import log_writing
 from latchwork.store.column_types import UtcTime
 from latchwork.store.dialects import BIG, BatchWrite
 from latchwork.store.policies import decode_policy
-from latchwork.store.queue_gates import free_slots
+from latchwork.store.queue_gates import check_lock, enter, limit_of_queue, slots_left
 from latchwork.store.schema import State, in_state, jobs
 from latchwork.store.tags import decode_tags
 from latchwork.views import Tag
@@ -79,19 +79,42 @@ class _DueJob(NamedTuple):
     next_ordinal: int
 
 
+class ClaimedBatch(NamedTuple):
+    """What one claim got; ``next_due_at`` is when the queue's next job becomes due, if any will."""
+
+    jobs: list[ClaimedJob]
+    next_due_at: datetime | None
+
+
 @cache
-def _due_statement(*, allow_suspect: bool) -> Any:
-    return (
+def _look_statement(dialect: str, *, allow_suspect: bool) -> Any:
+    """The queue's limit, its next due time and the due jobs that may be claimed, in one reading.
+
+    One row for each job, or one without a job.
+    """
+    waiting = (jobs.c.queue == bindparam("queue")) & in_state(JobState.SCHEDULED)
+    now = bindparam("now", type_=UtcTime())
+    due = (
         select(*(jobs.c[name] for name in _DueJob._fields))
         .where(
-            jobs.c.queue == bindparam("queue"),
-            in_state(JobState.SCHEDULED),
-            jobs.c.due_at <= bindparam("now", type_=UtcTime()),
+            waiting,
+            jobs.c.due_at <= now,
             true() if allow_suspect else jobs.c.lapses < SUSPECT_LAPSES,
         )
         .order_by(jobs.c.due_at, jobs.c.sequence)
-        .limit(bindparam("slots"))
+        .limit(slots_left(dialect))
         .with_for_update(of=jobs, skip_locked=True)  # SQLite needs no locks and leaves it out
+        .subquery("due")
+    )
+    later = select(jobs.c.due_at).where(waiting, jobs.c.due_at > now)
+    next_due_at = later.order_by(jobs.c.due_at).limit(1).scalar_subquery()
+    queue = select(
+        limit_of_queue().label("concurrency_limit"), next_due_at.label("next_due_at")
+    ).subquery()
+    return (
+        select(*queue.c, *due.c)
+        .select_from(queue.outerjoin(due, true()))
+        .order_by(due.c.due_at, due.c.sequence)
     )
 
 
@@ -130,20 +153,20 @@ def claim(
     lease_seconds: float,
     now: datetime,
     allow_suspect: bool = True,
-) -> list[ClaimedJob]:
+) -> ClaimedBatch:
     """Lease up to ``limit`` due jobs of ``queue`` to ``worker_id`` for ``lease_seconds``.
 
-    Empty when the queue is paused, its concurrency limit is full or nothing is due. At most one
+    None when the queue is paused, its concurrency limit is full or nothing is due. At most one
     suspect is among them, none without ``allow_suspect``.
     """
-    slots = free_slots(connection, queue, limit) if limit > 0 else 0
-    if slots == 0:
-        return []
-    due = _due_statement(allow_suspect=allow_suspect)
-    rows = connection.execute(due, {"queue": queue, "now": now, "slots": slots})
-    chosen = _one_suspect(_DueJob(*row) for row in rows.all())
+    shared = enter(connection, queue)
+    look = _look_statement(connection.dialect.name, allow_suspect=allow_suspect)
+    rows = connection.execute(look, {"queue": queue, "now": now, "wanted": limit}).all()
+    concurrency_limit, next_due_at = rows[0][:2]
+    check_lock(connection, queue, concurrency_limit, shared=shared)
+    chosen = _one_suspect(_DueJob(*row[2:]) for row in rows if row[2] is not None)
     if not chosen:
-        return []
+        return ClaimedBatch([], next_due_at)
     expires_at = now + timedelta(seconds=lease_seconds)
     times = [max(now, job.state_since) for job in chosen]
     sequences, count = [job.sequence for job in chosen], len(chosen)
@@ -158,26 +181,7 @@ def claim(
         ],
         (_claim_statement(connection.dialect.name), values),
     )
-    return [_claimed(job, expires_at) for job in chosen]
-
-
-def next_due_at(connection: Connection, queue: str, *, now: datetime) -> datetime | None:
-    """When the next job of ``queue`` that is not due yet becomes due; None if there is none."""
-    parameters = {"queue": queue, "now": now}
-    due_at: datetime | None = connection.scalar(_NEXT_DUE_STATEMENT, parameters)
-    return due_at
-
-
-_NEXT_DUE_STATEMENT = (
-    select(jobs.c.due_at)
-    .where(
-        jobs.c.queue == bindparam("queue"),
-        in_state(JobState.SCHEDULED),
-        jobs.c.due_at > bindparam("now", type_=UtcTime()),
-    )
-    .order_by(jobs.c.due_at)
-    .limit(1)
-)
+    return ClaimedBatch([_claimed(job, expires_at) for job in chosen], next_due_at)
 
 
 def _one_suspect(due: Iterable["_DueJob"]) -> list["_DueJob"]:

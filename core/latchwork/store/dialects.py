@@ -23,9 +23,11 @@ from sqlalchemy import (
     Text,
     UnaryExpression,
     bindparam,
+    case,
     cast,
     column,
     func,
+    null,
     select,
     text,
     type_coerce,
@@ -256,8 +258,13 @@ def locking_shared(connection: Connection, statement: Select[Any], table: Table)
 
 
 def greatest(dialect: str, *values: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The latest of ``values``."""
+    """The greatest or latest of ``values``."""
     return func.max(*values) if dialect == "sqlite" else func.greatest(*values)
+
+
+def least(dialect: str, *values: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The least or earliest of ``values``."""
+    return func.min(*values) if dialect == "sqlite" else func.least(*values)
 
 
 def insert_ignoring(dialect: str, table: Table) -> Any:
@@ -318,6 +325,13 @@ def notify_due(connection: Connection, queues: Iterable[str]) -> None:
 
 
 _NOTIFY = text("SELECT pg_notify(:channel, :queue)")
+
+
+def due_hint(dialect: str, queue: ColumnElement[str], due: ColumnElement[bool]) -> Any:
+    """``notify_due`` as an expression, for the rows that a statement returns."""
+    if dialect == "sqlite":
+        return null()
+    return case((due, func.pg_notify(DUE_CHANNEL, queue)))
 
 
 def limit_statement_seconds(connection: Connection, seconds: float) -> None:

@@ -19,14 +19,14 @@ from latchwork.store.dialects import (
     Batch,
     BatchWrite,
     array,
+    due_hint,
     in_array,
     insert_ignoring,
     locking_shared,
-    notify_due,
 )
 from latchwork.store.latches import PARENT_FAILED
 from latchwork.store.policies import encode_policy
-from latchwork.store.schema import State, edges, jobs, queues, wire_names
+from latchwork.store.schema import State, edges, in_state, jobs, queues, wire_names
 from latchwork.store.tags import encode_tags, index_tags
 from latchwork.views import Tag
 
@@ -92,10 +92,7 @@ def insert_jobs(
         queues: [job.queue for job in new_jobs],
         wire_names: [job.wire_name for job in new_jobs],
     }
-    names.introduce(connection, used, now)
-    # Also of what is due later: an idle node then wakes at that time.
-    scheduled = (b.job.queue for b in births if b.birth.edge.target is JobState.SCHEDULED)
-    notify_due(connection, scheduled)
+    names.introduce(connection, names.unknown(connection, used), now)
 
 
 def stored_ids(connection: Connection, ids: Collection[UUID]) -> set[UUID]:
@@ -179,12 +176,14 @@ def _insert_statement(dialect: str) -> tuple[Batch, Any]:
     batch = Batch(dialect, "born", {"place": Integer(), **_JOB_COLUMNS})
     rows = batch.rows.c
     source = select(*(rows[name] for name in _JOB_COLUMNS)).order_by(rows.place)
+    # Also of what is due later: an idle node then wakes at that time.
+    hint = due_hint(dialect, jobs.c.queue, in_state(JobState.SCHEDULED))
     statement = (
         insert_ignoring(dialect, jobs)
         # SQLite's parser needs a WHERE between a SELECT and ON CONFLICT.
         .from_select(list(_JOB_COLUMNS), source.where(true()), include_defaults=False)
         .on_conflict_do_nothing(index_elements=[jobs.c.id])
-        .returning(jobs.c.id, jobs.c.sequence)
+        .returning(jobs.c.id, jobs.c.sequence, hint)
     )
     return batch, statement
 

@@ -23,15 +23,30 @@ from latchwork.store.schema import edges, jobs
 PARENT_FAILED = "parent_failed"
 
 
+_child = jobs.alias("child")
+
+
+def _open_edges() -> Any:
+    return (
+        select(edges.c.parent_sequence, edges.c.child_sequence, _child.c.mode)
+        .join(_child, _child.c.sequence == edges.c.child_sequence)
+        .where(edges.c.is_open)
+    )
+
+
+@cache
+def _children_statement(dialect: str) -> Any:
+    return _open_edges().where(in_array(dialect, edges.c.parent_sequence, "ended", BIG))
+
+
 @cache
 def _reach_statement(dialect: str) -> Any:
-    child = jobs.alias("child")
     waiting = (
         select(edges.c.child_sequence.label("sequence"))
-        .join(child, child.c.sequence == edges.c.child_sequence)
+        .join(_child, _child.c.sequence == edges.c.child_sequence)
         # An open edge says that the child waits. Asking for its state as well would let a planner
         # begin with all jobs that wait.
-        .where(edges.c.is_open, child.c.mode == DependencyMode.ON_SUCCESS)
+        .where(edges.c.is_open, _child.c.mode == DependencyMode.ON_SUCCESS)
     )
     below_failed = in_array(dialect, edges.c.parent_sequence, "failed", BIG)
     cancelled = waiting.where(below_failed).cte("cancelled", recursive=True)
@@ -39,14 +54,9 @@ def _reach_statement(dialect: str) -> Any:
     cancelled = cancelled.union(
         waiting.join(cancelled, cancelled.c.sequence == edges.c.parent_sequence)
     )
-    columns = (edges.c.parent_sequence, edges.c.child_sequence, child.c.mode)
-    still_open = (
-        select(*columns)
-        .join(child, child.c.sequence == edges.c.child_sequence)
-        .where(edges.c.is_open)
-    )
+    still_open = _open_edges()
     return union(
-        still_open.where(in_array(dialect, edges.c.parent_sequence, "ended", BIG)),
+        _children_statement(dialect),
         still_open.join(cancelled, cancelled.c.sequence == edges.c.parent_sequence),
         # The edges of a job cancelled while it waits, from parents that are still live, close too.
         still_open.where(in_array(dialect, edges.c.child_sequence, "failed", BIG)),
@@ -58,12 +68,12 @@ def read_reach(
     connection: Connection, ended: Collection[int], failed: Collection[int]
 ) -> tuple[OpenEdge, ...]:
     """The open edges below jobs that end; ``failed`` are those that end other than Succeeded."""
-    statement = _reach_statement(connection.dialect.name)
-    parameters = {
-        "ended": array(connection, ended, BIG),
-        "failed": array(connection, failed, BIG),
-    }
-    rows = connection.execute(statement, parameters)
+    # Below jobs that succeed nothing is cancelled: no need to go deeper than their children.
+    make = _reach_statement if failed else _children_statement
+    parameters = {"ended": array(connection, ended, BIG)}
+    if failed:
+        parameters["failed"] = array(connection, failed, BIG)
+    rows = connection.execute(make(connection.dialect.name), parameters)
     return tuple(OpenEdge(*row) for row in rows)
 
 

@@ -6,40 +6,73 @@ commits.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Engine, bindparam, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Integer,
+    bindparam,
+    case,
+    func,
+    literal,
+    select,
+)
 
 from latchwork.decisions.states import JobState
-from latchwork.store.dialects import is_sqlite, lock_name, notify_due
+from latchwork.store.dialects import greatest, is_sqlite, least, lock_name, notify_due
 from latchwork.store.races import LostRace
 from latchwork.store.schema import in_state, jobs, queues
 
 
-class Gate(NamedTuple):
-    """What a claim must respect."""
-
-    paused: bool = False
-    limit: int | None = None
-
-
-def free_slots(connection: Connection, queue: str, wanted: int) -> int:
-    """How many jobs of ``queue`` may be claimed now, at most ``wanted``; holds the queue's lock."""
-    limited = _limited_queues.setdefault(connection.engine, set())
-    shared = queue not in limited
+def enter(connection: Connection, queue: str) -> bool:
+    """Hold the queue's lock for a claim; True if the lock suits a queue without a limit."""
+    shared = queue not in _limited_queues.get(connection.engine, ())
     lock_queue(connection, queue, shared=shared)
-    gate = _read_gate(connection, queue)
-    if (gate.limit is None) != shared and not is_sqlite(connection):
-        # Begin again with the other lock. A shared one is never upgraded: two claims would wait
-        # for each other.
-        limited.symmetric_difference_update({queue})
+    return shared
+
+
+def check_lock(connection: Connection, queue: str, limit: int | None, *, shared: bool) -> None:
+    """Raise LostRace when the queue got or lost its limit since this process last looked.
+
+    The claim then begins again with the other lock. A shared one is never upgraded: two claims
+    would wait for each other.
+    """
+    if (limit is None) != shared and not is_sqlite(connection):
+        _limited_queues.setdefault(connection.engine, set()).symmetric_difference_update({queue})
         raise LostRace("queue changed")
-    if gate.paused:
-        return 0
-    if gate.limit is None:
-        return wanted
-    return max(0, min(wanted, gate.limit - count_leased(connection, queue)))
+
+
+def limit_of_queue() -> Any:
+    """The concurrency limit of the queue that the parameter ``queue`` names, as a subquery."""
+    return _of_queue(queues.c.concurrency_limit)
+
+
+def slots_left(dialect: str) -> Any:
+    """How many jobs of ``queue`` may be claimed, at most ``wanted``: an expression of both."""
+    wanted = bindparam("wanted", type_=Integer())
+    left = greatest(dialect, limit_of_queue() - _taken(), literal(0))
+    return case(
+        (_is_paused(), 0),
+        (limit_of_queue().is_(None), wanted),
+        else_=least(dialect, wanted, left),
+    )
+
+
+def _is_paused() -> Any:
+    return _of_queue(queues.c.paused_at).is_not(None)
+
+
+def _taken() -> Any:
+    """The slots in use: a lapsed lease holds its own until it is swept."""
+    leased = in_state(JobState.LEASED) & (jobs.c.queue == bindparam("queue"))
+    return select(func.count()).select_from(jobs).where(leased).scalar_subquery()
+
+
+def _of_queue(fact: ColumnElement[Any]) -> Any:
+    return select(fact).where(queues.c.name == bindparam("queue")).scalar_subquery()
 
 
 _limited_queues: WeakKeyDictionary[Engine, set[str]] = WeakKeyDictionary()
@@ -59,19 +92,3 @@ def hint_freed_slots(connection: Connection, left: Iterable[str]) -> None:
     limited = _limited_queues.get(connection.engine)
     if limited:
         notify_due(connection, limited.intersection(left))
-
-
-def count_leased(connection: Connection, queue: str) -> int:
-    """How many jobs of ``queue`` hold a slot: also a lapsed lease does, until it is swept."""
-    leased = in_state(JobState.LEASED) & (jobs.c.queue == queue)
-    return connection.scalar(select(func.count()).select_from(jobs).where(leased)) or 0
-
-
-def _read_gate(connection: Connection, queue: str) -> Gate:
-    row = connection.execute(_GATE, {"queue": queue}).one_or_none()
-    return Gate() if row is None else Gate(bool(row[0]), row[1])
-
-
-_GATE = select(queues.c.paused_at.is_not(None), queues.c.concurrency_limit).where(
-    queues.c.name == bindparam("queue")
-)

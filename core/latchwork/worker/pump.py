@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from latchwork.decisions.leases import Hold
 from latchwork.decisions.node import Node, NodePlan
@@ -34,7 +34,7 @@ from latchwork.decisions.node_messages import (
 )
 from latchwork.errors import StoreBusy, StoreUnavailable
 from latchwork.store import claiming, heartbeats, outcomes
-from latchwork.store.claiming import ClaimedJob
+from latchwork.store.claiming import ClaimedBatch, ClaimedJob
 from latchwork.store.database import Database
 from latchwork.store.outcomes import Answer, AnswerStatus, Report
 from latchwork.worker.execution import Attempt, Execution
@@ -51,13 +51,6 @@ T = TypeVar("T")
 
 STORE_THREADS = 4
 """Claims, outcomes and releases wait for the database side by side."""
-
-
-class _Taken(NamedTuple):
-    """What a claim got, and when its queue's next job becomes due if it got less than asked."""
-
-    jobs: dict[Hold, ClaimedJob]
-    next_due_at: datetime | None
 
 
 class Pump:
@@ -194,29 +187,24 @@ class Pump:
 
     # Claims: asked in a store thread, answered on the loop.
 
-    def _claim(self, command: Claim) -> _Taken:
-        taken = self._database.write(self._ask_claim, command)
-        if taken.jobs:
+    def _claim(self, command: Claim) -> ClaimedBatch:
+        batch = self._database.write(self._ask_claim, command)
+        if batch.jobs:
             # Renewed from now on, however long the loop may be busy with something else.
-            expires_at = next(iter(taken.jobs.values())).lease_expires_at
-            self._keeper.hold(taken.jobs, expires_at)
-        return taken
+            holds = [job.hold for job in batch.jobs]
+            self._keeper.hold(holds, batch.jobs[0].lease_expires_at)
+        return batch
 
-    def _ask_claim(self, connection: "Connection", command: Claim) -> _Taken:
-        now = self._database.clock.now()
-        jobs = claiming.claim(
+    def _ask_claim(self, connection: "Connection", command: Claim) -> ClaimedBatch:
+        return claiming.claim(
             connection,
             worker_id=self._worker_id,
             queue=command.queue,
             limit=command.limit,
             lease_seconds=self._lease_seconds,
-            now=now,
+            now=self._database.clock.now(),
             allow_suspect=command.allow_suspect,
         )
-        due_at = None
-        if len(jobs) < command.limit:
-            due_at = claiming.next_due_at(connection, command.queue, now=now)
-        return _Taken({job.hold: job for job in jobs}, due_at)
 
     def _loop_time(self, moment: datetime | None) -> float | None:
         """A time of the store's clock on the loop's."""
@@ -224,19 +212,20 @@ class Pump:
             return None
         return self._loop.time() + (moment - self._database.clock.now()).total_seconds()
 
-    def _claimed(self, command: Claim, answer: _Taken | Exception) -> None:
+    def _claimed(self, command: Claim, answer: ClaimedBatch | Exception) -> None:
         at = self._loop.time()
         if isinstance(answer, Exception):
             self._note_fault("claim jobs", answer)
             self._step(ClaimFailed(at, command.queue))
             return
         self._store_faulty = False
-        suspects = [hold for hold, job in answer.jobs.items() if job.suspect]
-        self._claimed_jobs.update(answer.jobs)
+        jobs = {job.hold: job for job in answer.jobs}
+        suspects = [hold for hold, job in jobs.items() if job.suspect]
+        self._claimed_jobs.update(jobs)
         next_due_at = self._loop_time(answer.next_due_at)
-        self._step(Claimed(at, command.queue, tuple(answer.jobs), suspects, next_due_at))
-        if answer.jobs:
-            self._signals.claimed.tell(job.id for job in answer.jobs.values())
+        self._step(Claimed(at, command.queue, tuple(jobs), suspects, next_due_at))
+        if jobs:
+            self._signals.claimed.tell(job.id for job in answer.jobs)
 
     # Outcomes.
 
