@@ -4,6 +4,7 @@ import sqlite3
 from functools import cache
 
 from latchwork.settings import Settings
+from latchwork.store import names
 from latchwork.store.database import Database
 
 
@@ -21,6 +22,7 @@ def empty_database() -> Database:
     """The database, with a schema and nothing else."""
     database, template = _database()
     template.backup(_driver(database))
+    names._known.clear()  # what this process had found stored
     return database
 
 

@@ -105,7 +105,8 @@ def test_a_jobs_log_keeps_its_last_64_rows_without_a_hole(store: Store) -> None:
 def test_the_hot_paths_send_few_statements_whatever_the_batch(store: Store) -> None:
     """Exact upper bounds: one more statement per batch is a change to be made on purpose."""
     sent: dict[str, set[int]] = {"enqueue": set(), "claim": set(), "report": set()}
-    store.enqueue(queue="hot")  # the queue's first job also writes its name
+    for _ in range(2):  # the queue's first job also writes its name, the second finds it
+        store.enqueue(queue="hot")
     for size in (1, 10, 200):
         jobs = [store.new_job(queue="hot") for _ in range(size)]
         with counted_statements(store.database) as statements:
@@ -118,8 +119,7 @@ def test_the_hot_paths_send_few_statements_whatever_the_batch(store: Store) -> N
             store.report(*(Report(job.hold, SUCCESS) for job in claimed))
         sent["report"].add(len(statements))
     assert all(len(counts) == 1 for counts in sent.values()), sent
-    sqlite = {"enqueue": {5}, "claim": {5}, "report": {5}}
-    # Row, log row and ledger row in one; but a lock on the queue before its setting is read, and a
-    # wake-up hint.
-    postgres = {"enqueue": {5}, "claim": {4}, "report": {3}}
+    sqlite = {"enqueue": {4}, "claim": {4}, "report": {5}}
+    # Row, log row and ledger row in one; but a lock on the queue before its setting is read.
+    postgres = {"enqueue": {3}, "claim": {3}, "report": {3}}
     assert sent == (sqlite if store.database.is_sqlite else postgres)

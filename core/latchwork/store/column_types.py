@@ -43,7 +43,7 @@ class UtcTime(TypeDecorator[datetime]):
     ) -> Callable[[int | None], datetime | None] | None:
         """Read it back in UTC; PostgreSQL's sessions are set to UTC and need no conversion."""
         del coltype
-        return _from_microseconds if dialect.name == "sqlite" else None
+        return from_microseconds if dialect.name == "sqlite" else None
 
     @property
     def python_type(self) -> type[datetime]:
@@ -62,7 +62,8 @@ def _aware(value: datetime | None) -> datetime | None:
     return value
 
 
-def _from_microseconds(value: int | None) -> datetime | None:
+def from_microseconds(value: int | None) -> datetime | None:
+    """A time as SQLite stores it."""
     return None if value is None else EPOCH + timedelta(microseconds=value)
 
 

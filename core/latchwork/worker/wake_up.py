@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from latchwork.decisions.node import back_off_seconds
 from latchwork.store import hints
@@ -17,8 +17,11 @@ _LOOK_UP_SECONDS = 0.2
 class WakeUp:
     """Tells ``on_hint`` which queue may have due work, or None for any, from its own thread."""
 
-    def __init__(self, database: Database, on_hint: Callable[[str | None], None]) -> None:
+    def __init__(
+        self, database: Database, queues: Sequence[str], on_hint: Callable[[str | None], None]
+    ) -> None:
         self._database = database
+        self._queues = queues
         self._on_hint = on_hint
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="latchwork-wake-up", daemon=True)
@@ -41,7 +44,7 @@ class WakeUp:
         faults = 0
         while not self._stopping.is_set():
             try:
-                with hints.listening(self._database.engine) as heard:
+                with hints.listening(self._database, self._queues) as heard:
                     faults = 0
                     self._on_hint(None)  # what was committed before is not told again
                     self._listen(heard)

@@ -160,7 +160,7 @@ class Worker:
             lease_seconds=options.lease_seconds, heartbeat_seconds=options.heartbeat_seconds,
             on_lost=pump.leases_lost, on_cancel=pump.cancel_asked,
         )  # fmt: skip
-        wake_up = WakeUp(self._database, pump.hinted)
+        wake_up = WakeUp(self._database, options.queues, pump.hinted)
         companions: list[Companion] = [keeper, wake_up, *self._companions]
         for companion in companions:
             companion.start()
