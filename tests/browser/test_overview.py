@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from latchwork.decisions.states import JobState
+from latchwork.maintenance.failure_grouper import FailureGrouper
 from tests.browser.conftest import OpenPage
 from tests.store.builders import Store
 
@@ -15,6 +16,7 @@ def failed(store: Store) -> Store:
         store.end(store.enqueue(wire_name="charge"), JobState.DEAD_LETTERED)
     store.end(store.enqueue(), JobState.SUCCEEDED)
     store.enqueue(queue="orphan")
+    FailureGrouper(store.database).run_once()
     return store
 
 
@@ -38,6 +40,8 @@ def test_what_needs_attention_leads_to_its_jobs(open_page: OpenPage) -> None:
     expect(dead).to_contain_text("3 jobs Dead-Lettered")
     expect(dead).to_contain_text("Requeue once the cause is mended.")
     dead.get_by_role("link").click()
+    page.wait_for_url("**/failures")
+    page.get_by_role("link", name="3 jobs of this cause").click()
     expect(page.locator("#rows tr")).to_have_count(3)
 
 

@@ -11,7 +11,8 @@ from latchwork.decisions.transitions import EDGES, Event
 from latchwork.store import schema
 
 S = JobState
-START = datetime(2026, 1, 1, tzinfo=UTC)
+START = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
+"""Recent: a node that works on planted jobs must not find them old enough to purge."""
 
 
 def plant_job(connection: Connection, sequence: int, *states: JobState, **columns: Any) -> UUID:

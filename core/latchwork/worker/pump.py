@@ -79,6 +79,9 @@ class Pump:
         self._alarm: asyncio.Handle | None = None
         self._alarm_at = 0.0
         self._store_faulty = False
+        self.draining = False
+        """Set, from any thread, once the node was asked to stop: what is still to be claimed is not,
+        even before the loop has come to hear of it."""
         self._execution: Execution
         self._keeper: LeaseKeeper
 
@@ -196,6 +199,8 @@ class Pump:
         return batch
 
     def _ask_claim(self, connection: "Connection", command: Claim) -> ClaimedBatch:
+        if self.draining:
+            return ClaimedBatch([], None)
         return claiming.claim(
             connection,
             worker_id=self._worker_id,

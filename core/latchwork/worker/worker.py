@@ -126,6 +126,9 @@ class Worker:
         is not started again: make a new one.
         """
         self._stops_asked += 1
+        pump = self._pump
+        if pump is not None:
+            pump.draining = True
         if self._loop is not None:
             call_on(self._loop, self._tell_stops)
 
