@@ -1,6 +1,6 @@
 """The live log in a real browser."""
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from latchwork.application import Latchwork
 from latchwork.decisions.states import JobState
@@ -21,6 +21,19 @@ def shown(page: Page) -> list[int]:
 
 def logged(app: Latchwork) -> list[int]:
     return [one.position for one in app.monitor.transitions(limit=200).transitions]
+
+
+def test_no_message_comes_before_the_script_that_listens(
+    open_page: OpenPage, console: ServedConsole
+) -> None:
+    page = open_page("/nowhere")
+    held: list[Route] = []
+    page.route("**/console.js*", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks it
+    with page.expect_request_finished(lambda request: "hx-sse" in request.url):
+        page.goto(f"{console.address}/log", wait_until="commit")
+    assert page.evaluate("typeof htmx") == "undefined"  # what would connect waits for it
+    held[0].continue_()
+    live(page)
 
 
 def test_a_transition_appears_by_itself(open_page: OpenPage, app: Latchwork, store: Store) -> None:

@@ -80,8 +80,8 @@ class Pump:
         self._alarm_at = 0.0
         self._store_faulty = False
         self.draining = False
-        """Set, from any thread, once the node was asked to stop: what is still to be claimed is not,
-        even before the loop has come to hear of it."""
+        """Set, from any thread, once the node was asked to stop: nothing is claimed from then on,
+        even before the loop hears of it."""
         self._execution: Execution
         self._keeper: LeaseKeeper
 
