@@ -28,7 +28,7 @@ def test_no_message_comes_before_the_script_that_listens(
 ) -> None:
     page = open_page("/nowhere")
     held: list[Route] = []
-    page.route("**/console.js*", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks it
+    page.route("**/console.js*", lambda route: held.append(route))
     with page.expect_request_finished(lambda request: "hx-sse" in request.url):
         page.goto(f"{console.address}/log", wait_until="commit")
     assert page.evaluate("typeof htmx") == "undefined"  # what would connect waits for it
