@@ -1,6 +1,7 @@
 """A worker node: what ``app.worker(...)`` returns."""
 
 import asyncio
+import gc
 import logging
 import os
 import secrets
@@ -110,6 +111,9 @@ class Worker:
         Returns when everything that could be reported is; a thread that still runs does not keep
         the process alive. Raises SchemaOutdated when the database belongs to a newer version.
         """
+        # What is loaded by now stays: the collector need not walk through it again and again.
+        gc.collect()
+        gc.freeze()
         with stop_on_signals(self.stop, patience_seconds=self.patience_seconds):
             leftover = run_loop(self._work())
             # The loop is gone, so the async handlers among these run no more; threads still may.
