@@ -18,6 +18,7 @@ from tests.crash_images.images import problems, take_images
 from tests.packaging.files import ROOT
 from tests.postgres_server import postgres_instance
 from tests.simulation.running import run_seeds
+from tests.simulation.sabotage import BUGS, found_after
 from tests.torture.kills import kill_batch
 from tests.torture.outages import backend_batch, cut_batch, restart_batch
 from tests.torture.runs import Batch, empty_database
@@ -70,6 +71,15 @@ def simulate(done: int, most: int) -> Step:
     findings = [f"seed {seed}: {first}" for seed, (first, *_) in summary.failures.items()]
     detail = f"seeds from {done:,}, {summary.steps:,} steps"
     return Step(summary.worlds, findings, len(summary.failures), detail)
+
+
+def plant_bugs(done: int, most: int) -> Step:
+    """The next planted bugs: one that nothing finds is a hole in an instrument."""
+    tried = BUGS[done : done + most]
+    worlds = {bug.name: found_after(bug)[0] for bug in tried}
+    missed = [f"nothing found: {name}" for name, after in worlds.items() if not after]
+    detail = f"found after {max(worlds.values())} worlds at most"
+    return Step(len(tried), missed, len(missed), detail)
 
 
 def walk_boundaries(kind: str, done: int, most: int) -> Step:
@@ -173,10 +183,12 @@ SUITES = (
     ("F10", "tests of cascades", ("tests/store/test_cascades.py",)),
     ("F11", "observers are told everything", ("tests/store/test_observer_completeness.py",)),
     ("F18", "the store's suite, both databases", ("tests/store", "tests/conformance")),
+    ("F20", "transitions and answers reached", ("tests/simulation", "-k", "reach")),
 )
 
 INSTRUMENTS = (
     Instrument("F1", "simulated worlds", 20_000, 50, simulate),
+    Instrument("F2", "planted bugs", len(BUGS), 5, plant_bugs),
     *(
         Instrument("F3", f"boundary walk, {kind}", len(PAIRS), 33, partial(walk_boundaries, kind))
         for kind in KINDS
