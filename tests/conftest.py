@@ -3,7 +3,7 @@
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -166,6 +166,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.flaky(reruns=1))
     if folder in UNDISTURBED_FOLDERS:
         item.add_marker(pytest.mark.undisturbed)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What a test logged is sent between processes, and a lone surrogate cannot be."""
+    report = yield
+    report.sections = [
+        (name, logged.encode(errors="backslashreplace").decode())
+        for name, logged in report.sections
+    ]
+    return report
 
 
 @pytest.hookimpl(trylast=True)
