@@ -101,7 +101,7 @@ class Pump:
 
     def stop(self) -> None:
         """Drain and stop; told again, do not wait for running jobs. On the loop's thread."""
-        self._keeper.draining = True
+        self.draining = self._keeper.draining = True
         self._step(StopAsked(self._loop.time()))
 
     def ended(self, attempt: Attempt) -> None:
