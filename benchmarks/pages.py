@@ -36,6 +36,12 @@ def paths(app: Latchwork) -> dict[str, str]:
         "graph": f"/jobs/{newest}/graph",
         "queues": "/queues",
         "nodes": "/nodes",
+        "workflows": "/workflows",
+        "failures": "/failures",
+        "operations": "/operations",
+        "schedules": "/schedules",
+        "observers": "/observers",
+        "audit": "/audit",
     }
 
 
