@@ -187,7 +187,7 @@ SUITES = (
 )
 
 INSTRUMENTS = (
-    Instrument("F1", "simulated worlds", 20_000, 50, simulate),
+    Instrument("F1", "simulated worlds", 20_000, 250, simulate),
     Instrument("F2", "planted bugs", len(BUGS), 5, plant_bugs),
     *(
         Instrument("F3", f"boundary walk, {kind}", len(PAIRS), 33, partial(walk_boundaries, kind))
