@@ -35,9 +35,12 @@ _LOCK = "counter folding"
 _MEASURES = ("seconds", "buckets")
 # A row is a tuple, whose own "count" would hide the column's.
 _ENTRY_COLUMNS = (
-    *(counter_entries.c[n] for n in ("minute", "queue", "wire_name", "from_state", "to_state")),
+    *(
+        counter_entries.c[name]
+        for name in ("minute", "queue", "wire_name", "from_state", "to_state", "buckets")
+    ),
     counter_entries.c["count"].label("moves"),
-    *(counter_entries.c[name] for name in _MEASURES),
+    counter_entries.c.seconds,
 )
 
 
@@ -59,17 +62,32 @@ _PERIOD_COLUMNS = (
 )
 
 
+class _Alike(NamedTuple):
+    """Entries that say the same but for how many moves and seconds, which are their sums."""
+
+    minute: datetime
+    queue: str
+    wire_name: str
+    from_state: JobState | None
+    to_state: JobState | None
+    buckets: str
+    moves: int
+    seconds: float
+    entries: int
+
+
 @dataclass(slots=True)
 class _Sum:
     count: int = 0
     seconds: float = 0.0
     buckets: Counter[str] = field(default_factory=Counter)
 
-    def add(self, row: Any) -> None:
-        """Add an entry, or what a period holds already."""
+    def add(self, row: Any, entries: int = 1) -> None:
+        """Add entries that are alike, or what a period holds already."""
         self.count += row.moves
         self.seconds += row.seconds
-        self.buckets.update(json.loads(row.buckets))
+        for bucket, moves in json.loads(row.buckets).items():
+            self.buckets[bucket] += moves * entries
 
 
 def fold(connection: Connection, *, now: datetime) -> int:
@@ -80,12 +98,13 @@ def fold(connection: Connection, *, now: datetime) -> int:
     if not try_lock(connection, _LOCK):
         return 0
     oldest = select(counter_entries.c.id).order_by(counter_entries.c.id).limit(MAX_ENTRIES)
-    entries = connection.execute(
+    taken = connection.execute(
         delete(counter_entries)
         .where(counter_entries.c.id.in_(oldest.scalar_subquery()))
         .returning(*_ENTRY_COLUMNS)
     ).all()
-    if entries:
+    if taken:
+        entries = _gather(taken)
         _add_to_totals(connection, entries)
         _add_to_periods(connection, entries, now)
         # A name whose first transaction was rolled back under another's eyes gets its row here.
@@ -100,10 +119,24 @@ def fold(connection: Connection, *, now: datetime) -> int:
                 counter_periods.c.period == period, counter_periods.c.starts_at < now - length
             )
         )
-    return len(entries)
+    return len(taken)
 
 
-def _add_to_totals(connection: Connection, entries: Iterable[Any]) -> None:
+def _gather(taken: Iterable[Any]) -> list[_Alike]:
+    """Put entries together that are alike.
+
+    The rest of the fold takes a hundred times as long for each: handlers would feel it.
+    """
+    sums: dict[tuple[Any, ...], list[Any]] = {}
+    for *key, moves, seconds in taken:
+        figures = sums.setdefault(tuple(key), [0, 0.0, 0])
+        figures[0] += moves
+        figures[1] += seconds
+        figures[2] += 1
+    return [_Alike(*key, *figures) for key, figures in sums.items()]
+
+
+def _add_to_totals(connection: Connection, entries: Iterable[_Alike]) -> None:
     changes: Counter[tuple[str, JobState]] = Counter()
     for entry in entries:
         if entry.to_state is not None:
@@ -123,7 +156,7 @@ def _add_to_totals(connection: Connection, entries: Iterable[Any]) -> None:
     )
 
 
-def _add_to_periods(connection: Connection, entries: Iterable[Any], now: datetime) -> None:
+def _add_to_periods(connection: Connection, entries: Iterable[_Alike], now: datetime) -> None:
     sums: dict[PeriodKey, _Sum] = {}
     for entry in entries:
         for period, starts_at in _periods(entry.minute, now):
@@ -131,7 +164,7 @@ def _add_to_periods(connection: Connection, entries: Iterable[Any], now: datetim
                 period, starts_at, entry.wire_name, entry.queue,
                 entry.from_state or "", entry.to_state or "",
             )  # fmt: skip
-            sums.setdefault(key, _Sum()).add(entry)
+            sums.setdefault(key, _Sum()).add(entry, entry.entries)
     if not sums:
         return
     _add_what_is_there(connection, sums)
