@@ -17,6 +17,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    Dialect,
     FromClause,
     Select,
     Table,
@@ -162,16 +163,29 @@ def write_together(connection: Connection, writes: Sequence[tuple[BatchWrite, Va
     if is_sqlite(connection):
         met = [write.execute(connection, values) for write, values in writes]
         return met[0]
-    parameters: dict[str, Any] = {}
+    statement, constants = _joined(connection.dialect, *(write for write, _ in writes))
+    parameters = dict(constants)
     for write, values in writes:
         parameters |= write.batch.parameters(values)
-    statement = _joined(*(write for write, _ in writes))
-    return connection.execute(statement, parameters).rowcount
+    return connection.exec_driver_sql(statement, parameters).rowcount
 
 
 @cache
-def _joined(first: BatchWrite, *others: BatchWrite) -> Any:
-    return first.statement.add_cte(*(other.statement.cte(other.batch.name) for other in others))
+def _joined(
+    dialect: Dialect, first: BatchWrite, *others: BatchWrite
+) -> tuple[str, Mapping[str, Any]]:
+    """One statement for all, as the driver takes it, and those of its values that never change.
+
+    Compiled here, once: looking the compiled form up again costs as much as the rest of the call.
+    """
+    ctes = (other.statement.cte(other.batch.name) for other in others)
+    compiled = first.statement.add_cte(*ctes).compile(dialect=dialect)
+    constants = {}
+    for name, bind in compiled.binds.items():
+        if bind.value is not None:
+            process = bind.type.dialect_impl(dialect).bind_processor(dialect)
+            constants[name] = bind.value if process is None else process(bind.value)
+    return str(compiled), constants
 
 
 def _encoded(cells: Sequence[Any], encode: Callable[[Any], Any]) -> list[Any]:
