@@ -23,30 +23,32 @@ from latchwork.store.schema import edges, jobs
 PARENT_FAILED = "parent_failed"
 
 
-_child = jobs.alias("child")
-
-
-def _open_edges() -> Any:
+def _open_edges(child: Any) -> Any:
     return (
-        select(edges.c.parent_sequence, edges.c.child_sequence, _child.c.mode)
-        .join(_child, _child.c.sequence == edges.c.child_sequence)
+        select(edges.c.parent_sequence, edges.c.child_sequence, child.c.mode)
+        .join(child, child.c.sequence == edges.c.child_sequence)
         .where(edges.c.is_open)
     )
 
 
+def _edges_below(dialect: str, child: Any) -> Any:
+    return _open_edges(child).where(in_array(dialect, edges.c.parent_sequence, "ended", BIG))
+
+
 @cache
 def _children_statement(dialect: str) -> Any:
-    return _open_edges().where(in_array(dialect, edges.c.parent_sequence, "ended", BIG))
+    return _edges_below(dialect, jobs.alias("child"))
 
 
 @cache
 def _reach_statement(dialect: str) -> Any:
+    child = jobs.alias("child")
     waiting = (
         select(edges.c.child_sequence.label("sequence"))
-        .join(_child, _child.c.sequence == edges.c.child_sequence)
+        .join(child, child.c.sequence == edges.c.child_sequence)
         # An open edge says that the child waits. Asking for its state as well would let a planner
         # begin with all jobs that wait.
-        .where(edges.c.is_open, _child.c.mode == DependencyMode.ON_SUCCESS)
+        .where(edges.c.is_open, child.c.mode == DependencyMode.ON_SUCCESS)
     )
     below_failed = in_array(dialect, edges.c.parent_sequence, "failed", BIG)
     cancelled = waiting.where(below_failed).cte("cancelled", recursive=True)
@@ -54,9 +56,9 @@ def _reach_statement(dialect: str) -> Any:
     cancelled = cancelled.union(
         waiting.join(cancelled, cancelled.c.sequence == edges.c.parent_sequence)
     )
-    still_open = _open_edges()
+    still_open = _open_edges(child)
     return union(
-        _children_statement(dialect),
+        _edges_below(dialect, child),
         still_open.join(cancelled, cancelled.c.sequence == edges.c.parent_sequence),
         # The edges of a job cancelled while it waits, from parents that are still live, close too.
         still_open.where(in_array(dialect, edges.c.child_sequence, "failed", BIG)),

@@ -5,7 +5,17 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CTE, ColumnElement, Connection, Select, false, func, or_, select
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    false,
+    func,
+    or_,
+    select,
+)  # fmt: skip
 
 from latchwork.decisions.states import LIVE_STATES, TERMINAL_STATES, DependencyMode, JobState
 from latchwork.decisions.workflows import RetryScope, status_of
@@ -117,30 +127,29 @@ def _members(workflow_id: UUID, states: Collection[JobState]) -> Select[int]:
 
 def _cancelled_below(workflow_id: UUID) -> CTE:
     """The jobs that go with the live members of a workflow, members themselves among them."""
-    goes_along = (edges.c.is_open, _CHILD.c.mode == DependencyMode.ON_SUCCESS)
-    return _below(_members(workflow_id, LIVE_STATES), *goes_along)
+    child = jobs.alias("child")
+    goes_along = (edges.c.is_open, child.c.mode == DependencyMode.ON_SUCCESS)
+    return _below(child, _members(workflow_id, LIVE_STATES), *goes_along)
 
 
 def _succeeded_below(workflow_id: UUID) -> CTE:
     """The succeeded members below those that have not."""
-    runs_again = (_CHILD.c.workflow_id == workflow_id, _CHILD.c.state == JobState.SUCCEEDED)
-    return _below(_members(workflow_id, UNFINISHED_STATES), *runs_again)
+    child = jobs.alias("child")
+    runs_again = (child.c.workflow_id == workflow_id, child.c.state == JobState.SUCCEEDED)
+    return _below(child, _members(workflow_id, UNFINISHED_STATES), *runs_again)
 
 
-def _below(roots: Select[int], *tests: ColumnElement[bool]) -> CTE:
-    """The jobs below ``roots``, through children that pass the tests: ids only, never paths."""
+def _below(child: FromClause, roots: Select[int], *tests: ColumnElement[bool]) -> CTE:
+    """The jobs below ``roots``, through any ``child`` that passes the tests: ids, never paths."""
     step = (
         select(edges.c.child_sequence.label("sequence"))
-        .join(_CHILD, _CHILD.c.sequence == edges.c.child_sequence)
+        .join(child, child.c.sequence == edges.c.child_sequence)
         .where(*tests)
     )
     first = roots.cte("roots")
     below = step.join(first, first.c.sequence == edges.c.parent_sequence)
     below_all: CTE = below.cte("below", recursive=True)
     return below_all.union(step.join(below_all, below_all.c.sequence == edges.c.parent_sequence))
-
-
-_CHILD = jobs.alias("child")
 
 
 def _count_outside(connection: Connection, workflow_id: UUID, below: CTE) -> BoundedCount:
@@ -161,10 +170,11 @@ def _dependents_outside(
     states = TERMINAL_STATES if scope is RetryScope.ALL else UNFINISHED_STATES
     moved = edges.c.parent_sequence.in_(_members(workflow_id, states))
     again = false() if below is None else edges.c.parent_sequence.in_(select(below.c.sequence))
+    child = jobs.alias("child")
     found = (
-        select(_CHILD.c.id, _CHILD.c.wire_name, _CHILD.c.step, _CHILD.c.state, edges.c.is_open)
-        .join(edges, edges.c.child_sequence == _CHILD.c.sequence)
-        .where(or_(moved, again), _CHILD.c.workflow_id.is_distinct_from(workflow_id))
+        select(child.c.id, child.c.wire_name, child.c.step, child.c.state, edges.c.is_open)
+        .join(edges, edges.c.child_sequence == child.c.sequence)
+        .where(or_(moved, again), child.c.workflow_id.is_distinct_from(workflow_id))
         .distinct()
         .limit(MAX_NAMED + 1)
     )
