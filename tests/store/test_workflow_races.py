@@ -3,11 +3,16 @@
 from functools import partial
 
 import pytest
+from sqlalchemy import Connection
 
 from latchwork.decisions.states import JobState
 from latchwork.errors import InvalidWorkflow
+from latchwork.store.dialects import limit_lock_seconds
+from latchwork.store.engines import writing
+from latchwork.store.outcomes import Answer, Report, report_outcomes
+from latchwork.store.workflow_rows import lock_workflow
 from latchwork.workflow_views import WorkflowOutcome
-from tests.store.builders import SUCCESS, Store
+from tests.store.builders import FAILURE, SUCCESS, WORKER, Store
 from tests.store.test_races import at_once
 from tests.store.workflow_scene import ACTOR, Flow, call
 
@@ -73,3 +78,23 @@ def test_a_cancel_and_the_success_of_a_member_end_the_workflow_once(flow: Flow) 
         )
         assert flow.states(started.jobs) == {"a": S.SUCCEEDED, "b": S.CANCELLED, "c": S.CANCELLED}
         assert cancelled.cancelled == 2
+
+
+def test_a_member_that_moves_twice_at_once_does_not_wait_for_who_holds_its_workflow(
+    postgres_store: Store,
+) -> None:
+    """The lock on a workflow comes before those on its members: nobody takes it after them."""
+    store, flow = postgres_store, Flow(postgres_store)
+    started = flow.start(a="")
+    hold = flow.claim(started.jobs["a"]).hold
+    store.cancel(started.jobs["a"])
+    report = Report(hold, FAILURE, next_due_at=store.now)
+
+    def retry_and_cancel(connection: Connection) -> list[Answer]:
+        limit_lock_seconds(connection, 1)
+        return report_outcomes(connection, WORKER, [report], now=store.now)
+
+    with writing(store.database.engine) as connection:
+        assert lock_workflow(connection, started.id)
+        (answer,) = store.database.write(retry_and_cancel)
+    assert answer.state is S.CANCELLED

@@ -108,7 +108,7 @@ def deadlocks(connection: Connection) -> list[str]:
     return [f"deadlock: {' | '.join(lines[at : at + LINES_OF_ONE])}" for at in places or [0]]
 
 
-LINES_OF_ONE = 12
+LINES_OF_ONE = 60
 SERVER_LOG = text("SELECT pg_read_file('log', 0, 100000000, true)")
 DEADLOCKS = text("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
 

@@ -264,6 +264,17 @@ def locking(connection: Connection, statement: Select[Any], table: Table, *, wai
     return statement.with_for_update(of=table, skip_locked=not wait)
 
 
+def locking_referable(connection: Connection, statement: Select[Any], table: Table) -> Any:
+    """``statement`` with row locks that do not keep others from rows that refer to these.
+
+    PostgreSQL checks a foreign key again when a transaction updates a row for the second time: a
+    plain lock on the row referred to would make that wait, outside the order of locks.
+    """
+    if is_sqlite(connection):
+        return statement
+    return statement.with_for_update(of=table, key_share=True)
+
+
 def locking_shared(connection: Connection, statement: Select[Any], table: Table) -> Any:
     """``statement`` with shared row locks: the rows stay as they are until the transaction ends."""
     if is_sqlite(connection):

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 
 from latchwork.decisions.states import JobState
 from latchwork.decisions.workflows import MemberEdge
-from latchwork.store.dialects import insert_ignoring, locking
+from latchwork.store.dialects import insert_ignoring, locking_referable
 from latchwork.store.schema import edges, jobs, workflows
 
 
@@ -48,7 +48,7 @@ def lock_workflow(connection: Connection, workflow_id: UUID) -> bool:
     Always before the rows of its members: whoever acts on a whole workflow comes this way.
     """
     workflow = select(workflows.c.id).where(workflows.c.id == workflow_id)
-    return connection.scalar(locking(connection, workflow, workflows, wait=True)) is not None
+    return connection.scalar(locking_referable(connection, workflow, workflows)) is not None
 
 
 def read_members(connection: Connection, workflow_id: UUID) -> list[Member]:
